@@ -12,8 +12,16 @@ import pyarrow as pa
 
 from rewindow.contracts.reserved_names import LOG_COLUMNS
 from rewindow.contracts.tasks import JobCode
-from rewindow.control.ingest.feed_definition import FeedDefinition, LogSchema, definition_as_json, log_shapes
-from rewindow.control.ingest.landings import GENERATION, LANDING, LandedRange, Landing
+from rewindow.control.ingest.landings import (
+    GENERATION,
+    LANDING,
+    FeedDefinition,
+    LandedRange,
+    Landing,
+    LogSchema,
+    definition_as_json,
+    log_shapes,
+)
 from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.planned_tasks import TablePaths, bind_job

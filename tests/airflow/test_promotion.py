@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from airflow.providers.standard.operators import hitl
 from airflow.sdk.exceptions import TaskAwaitingInput, TaskDeferred
-from rewindow.airflow.promotion import PromoteOperator
+from rewindow.airflow.job_tasks import PromoteOperator
 
 asked = []
 hitl.upsert_hitl_detail = lambda **of: asked.append(of)

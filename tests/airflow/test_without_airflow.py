@@ -20,7 +20,7 @@ from rewindow.airflow import commands
 from rewindow.airflow.dag_run import interval_of, is_set, through_of, unread
 from rewindow.airflow.log_watermarks import complete_through, epoch_ms, is_complete
 from rewindow.airflow.process import Command
-from rewindow.app.cli.app import app as cli
+from rewindow.app.cli.entry import app as cli
 from rewindow.contracts.exit_codes import CODES, Next, meaning, what_next
 from rewindow.errors import RewindowError
 from rewindow.tables.delta.warehouse import DeltaTables

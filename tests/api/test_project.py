@@ -14,7 +14,7 @@ import pytest
 import rewindow
 from rewindow import errors
 from rewindow.app.api.results import outcome_of_landing
-from rewindow.control.ingest.protocols import LandReport
+from rewindow.control.ingest.landing_report import LandReport
 from rewindow.control.plan.spec import RunRequest
 from tests.api.shop import edit, new_shop
 from tests.refusals import containing, refused

@@ -133,7 +133,7 @@ WRONG_IMPORTS = {
     ],
     "control/run.py": [
         "from rewindow.engine.spark.spark_engine import SparkEngine",
-        "from rewindow.app.cli.app import app",
+        "from rewindow.app.cli.entry import app",
     ],
     "engine/worker/x.py": ["import pyspark", "import polars", "from rewindow.engine.spark import session"],
     "engine/spark/x.py": [
@@ -163,7 +163,7 @@ RIGHT_IMPORTS = {
     "dsl/operators/x.py": ["from rewindow.streams.processor import Processor"],
     "engine/spark/x.py": ["import pyarrow as pa", "from pyspark.sql import functions as F"],
     "tables/delta/x.py": ["from rewindow.control.plan.spec import RunSpec", "from deltalake import DeltaTable"],
-    "app/cli/app.py": ["from rewindow.engine.spark.session import local_session", "import typer"],
+    "app/cli/entry.py": ["from rewindow.engine.spark.session import local_session", "import typer"],
 }
 
 
@@ -270,7 +270,7 @@ def test_cycles_that_do_not_meet_are_two():
         ("app/branches.py", "from rewindow.app.cli.printing_runs import rows_of", 1),
         ("app/api/job.py", "def f():\n    from rewindow.app.cli import options", 1),
         ("app/branches.py", "from rewindow.app.result_lines import landed_lines", 0),
-        ("app/cli/app.py", "from rewindow.app.cli.printing_runs import summarise", 0),
+        ("app/cli/entry.py", "from rewindow.app.cli.printing_runs import summarise", 0),
         ("__main__.py", "from rewindow.app.cli.entry import main", 0),
     ],
 )

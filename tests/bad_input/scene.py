@@ -30,7 +30,7 @@ from rewindow.app.failures import Failure
 from rewindow.app.open_project import OpenProject
 from rewindow.app.overview import overview
 from rewindow.control.health.findings import Finding
-from rewindow.control.ingest.protocols import LandReport
+from rewindow.control.ingest.landing_report import LandReport
 from rewindow.control.plan.spec import MAIN, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.engine.worker.local_engine import LocalEngine as RunEngine

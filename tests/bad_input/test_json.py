@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from rewindow.app.cli.app import app
+from rewindow.app.cli.entry import app
 from tests.bad_input.scene import Bench, copy_of, hour
 from tests.docs.commands import commands as commands_below
 

@@ -18,7 +18,7 @@ from typing import Any
 from zlib import crc32
 
 from rewindow import Record, Topology
-from rewindow.control.ingest.feed_definition import LogSchema, log_shapes
+from rewindow.control.ingest.landings import LogSchema, log_shapes
 from rewindow.control.run import Engine
 from rewindow.engine.worker.changelog_reader import changelog_batches, row_columns, rows_of
 from rewindow.errors import RewindowError

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from rewindow.contracts.expectations import Observation
 from rewindow.contracts.staged_files import METRICS
-from rewindow.control.ingest.feed_definition import FeedDefinition, LogSchema
-from rewindow.control.ingest.landings import Feed, LandedRange, Landing
+from rewindow.control.ingest.landings import Feed, FeedDefinition, LandedRange, Landing, LogSchema
 from rewindow.control.plan.job_fold import COMMIT, PLAN, fold
 from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.planner import UpToDate, plan_run

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from rewindow import KStream, StreamsBuilder
 from rewindow.contracts.ingest import SourceOffsets
-from rewindow.control.ingest.feed_definition import FeedDefinition, log_shapes
-from rewindow.control.ingest.landings import Feed
+from rewindow.control.ingest.landings import Feed, FeedDefinition, log_shapes
 from rewindow.control.plan.planned_tasks import TablePaths, bind_job
 from tests import landed
 from tests.refusals import refused

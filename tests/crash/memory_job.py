@@ -17,7 +17,7 @@ from rewindow.contracts.tasks import JobCode, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import dead_attempts, decide_snapshot
-from rewindow.control.plan.spec import MAIN, JobBinding, TableSpec
+from rewindow.control.plan.spec import MAIN, JobBinding, TableSpec, totals
 from rewindow.control.run import Job
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.settings import Semantics
@@ -165,7 +165,7 @@ class Tables(MemoryTables):
             files.append(stage(attempt, f"{ROOT}/state/sums", "changelog/sums", partition, number, changes))
         reports = [TaskReport(0, 0, tuple(files), {}, (), {})]
         journal = self._journal(JOB).append(attempt, reports)
-        return decide_snapshot(state, run, attempt, journal, self.totals(reports))
+        return decide_snapshot(state, run, attempt, journal, totals(reports))
 
     def restore(self, state: Any, spec: Any) -> Any:
         checkpoint = super().restore(state, spec)

@@ -20,12 +20,14 @@ from rewindow.errors import StorageError
 from rewindow.tables.delta import (
     check_published,
     checkpoints,
-    claims,
     commit,
     drift,
     journal,
     ledger,
     publish,
+)
+from rewindow.tables.delta import (
+    create_table as table_creation,
 )
 from rewindow.tables.delta import diff as file_diff
 from rewindow.tables.delta import open_table as opening
@@ -195,7 +197,7 @@ def in_memory() -> Iterator[None]:
         (publish, "retract_all", _retract_all),
         (publish, "retract_runs", _retract_runs),
         (publish, "_create", lambda *of: create_table(f"{ROOT}/{of[-1].path}")),
-        (claims, "table_files", _table_files),
+        (table_creation, "table_files", _table_files),
         (publish, "table_files", _table_files),
         (journal, "_as_table", _as_table),
         (journal, "_as_reports", _as_reports),

@@ -23,8 +23,7 @@ _PROTOCOL = (
     "tables/shared/*.py",
     "tables/delta/*.py",
     "engine/worker/parquet_writer.py",
-    "storage/atomic_files.py",
-    "storage/heartbeat_files.py",
+    "storage/progress.py",
 )
 
 _GOVERNED = (

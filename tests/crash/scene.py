@@ -20,8 +20,8 @@ from rewindow.app.check_expectations import JobExpectations, OutputExpectations
 from rewindow.config.feed import feed_spec
 from rewindow.contracts.expectations import Expectation, Kind, OnFail
 from rewindow.contracts.tasks import JobCode
-from rewindow.control.ingest.feed_definition import log_shapes
 from rewindow.control.ingest.land import steps as landing_steps
+from rewindow.control.ingest.landings import log_shapes
 from rewindow.control.ingest.protocols import LandRequest
 from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.planned_tasks import TablePaths, bind_job

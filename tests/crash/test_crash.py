@@ -56,8 +56,8 @@ WRAPPED = {
     ("tables/delta/delta_log.py", "link"),
     ("tables/delta/delta_log.py", "unlink"),
     ("tables/delta/files.py", "open_output_stream"),
-    ("storage/atomic_files.py", "open"),
-    ("storage/atomic_files.py", "unlink"),
+    ("engine/worker/parquet_writer.py", "open"),
+    ("engine/worker/parquet_writer.py", "unlink"),
 }
 """Durable writes around which `sites.Sites` has sites."""
 
@@ -67,10 +67,10 @@ EXEMPT = {
         "add_columns",
     ),  # a separate step, which adds columns for a new generation before anything is planned
     ("tables/delta/files.py", "delete_dir"),  # the temporary folder of a verify
-    ("storage/atomic_files.py", "open_output_stream"),  # an object that `FileWriter.close` writes
-    ("storage/heartbeat_files.py", "open_output_stream"),
-    ("storage/heartbeat_files.py", "unlink"),
-    ("storage/heartbeat_files.py", "delete_file"),
+    ("engine/worker/parquet_writer.py", "open_output_stream"),  # an object that `FileWriter.close` writes
+    ("storage/progress.py", "open_output_stream"),
+    ("storage/progress.py", "unlink"),
+    ("storage/progress.py", "delete_file"),
 }
 
 

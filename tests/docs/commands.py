@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
-from rewindow.app.cli.app import app
+from rewindow.app.cli.entry import app
 from tests.docs.markdown import GENERATED, in_one_line, table
 
 HEAD = f"""\

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rewindow import Count, SessionWindows, StreamsBuilder, Sum, TimeWindows, until_window_closes
-from rewindow.control.ingest.feed_definition import LogSchema, log_shapes
+from rewindow.control.ingest.landings import LogSchema, log_shapes
 from rewindow.dsl.column_origins import OutputOrigins, column_origins
 from rewindow.streams.serde.schema import Column
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.engine.worker.key_partitions import partitions_of
 from rewindow.engine.worker.landing.sorted_runs import merged, order_of, read_run, sort_key, sorted_rows, write_run
+from rewindow.engine.worker.landing.source_rows import partitions_of
 from rewindow.engine.worker.log_blocks import PARTITION
 from rewindow.streams.serde.key_bytes import partition_of
 

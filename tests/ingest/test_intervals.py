@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow.contracts.ingest import GRID_OF_1970, FeedSpec, ReadWindow
+from rewindow.control.ingest.decide import WatermarkPolicy, decide_watermark
 from rewindow.control.ingest.intervals import Grid, Idleness, due_intervals, kept_grid
-from rewindow.control.ingest.watermarks import Delivery, WatermarkPolicy, decide_watermark
+from rewindow.control.ingest.landings import Delivery
 from rewindow.streams.record import TopicPartition
 from tests.refusals import containing, refused
 

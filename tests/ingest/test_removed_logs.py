@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from rewindow.config.feed import FeedConfig
+from rewindow.control.ingest.decide import release_offset
 from rewindow.control.ingest.feed_progress import Progress, fold_progress
 from rewindow.control.ingest.land import _first_above
-from rewindow.control.ingest.landings import LANDING
-from rewindow.control.ingest.watermarks import HeldFile, release_offset
+from rewindow.control.ingest.landings import LANDING, HeldFile
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, T0, land_locally, write_rows

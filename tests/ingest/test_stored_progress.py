@@ -8,11 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.ingest import stored_progress
-from rewindow.control.ingest.feed_definition import FeedDefinition, LogSchema, definition_as_json
-from rewindow.control.ingest.feed_progress import fold_progress, progress_lines
-from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, LandedRange, Landing
-from rewindow.control.ingest.stored_progress import interval_ends, made_by
+from rewindow.control.ingest.feed_progress import fold_progress, interval_ends, made_by, progress_lines
+from rewindow.control.ingest.landings import (
+    GENERATION,
+    LANDING,
+    PLAN,
+    FeedDefinition,
+    LandedRange,
+    Landing,
+    LogSchema,
+    definition_as_json,
+)
 from rewindow.control.plan.job_fold import NOTE
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.planner import last_requested_epoch
@@ -185,9 +191,7 @@ def test_a_run_reads_the_last_landings_only(monkeypatch):
     rows = Script([("land", [1, 1, 1], [1, 1, 1], False)] * 60).rows
     known, read = stored(rows, len(rows) - 4), []
     loads = Landing.from_json
-    monkeypatch.setattr(
-        stored_progress.Landing, "from_json", classmethod(lambda _cls, data: read.append(data) or loads(data))
-    )
+    monkeypatch.setattr(Landing, "from_json", classmethod(lambda _cls, data: read.append(data) or loads(data)))
     feed = find_feed("activity", known, "here")
     last = len(feed.landings)
     feed.records(range(last, last + 1), FILES)

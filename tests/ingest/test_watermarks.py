@@ -7,9 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.control.ingest.feed_definition import FeedDefinition
-from rewindow.control.ingest.landings import Feed, LandedRange, Landing
-from rewindow.control.ingest.watermarks import Delivery, HeldFile, WatermarkPolicy, decide_watermark, release_offset
+from rewindow.control.ingest.decide import WatermarkPolicy, decide_watermark, release_offset
+from rewindow.control.ingest.landings import Delivery, Feed, FeedDefinition, HeldFile, LandedRange, Landing
 from rewindow.streams.record import UNKNOWN, TopicPartition
 
 A, B, C = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)

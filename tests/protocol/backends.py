@@ -20,9 +20,8 @@ from rewindow.contracts.landing_protocol import LandingEngine
 from rewindow.contracts.tasks import Execution, JobCode
 from rewindow.control.drift_repair import RepublishRequest, republish
 from rewindow.control.garbage_collection import collect
-from rewindow.control.ingest.feed_definition import log_shapes
 from rewindow.control.ingest.land import steps as landing_steps
-from rewindow.control.ingest.landings import LANDING
+from rewindow.control.ingest.landings import LANDING, log_shapes
 from rewindow.control.ingest.protocols import LandingTables, LandRequest
 from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.planned_tasks import TablePaths, bind_job

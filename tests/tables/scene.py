@@ -16,8 +16,7 @@ from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_
 from rewindow.contracts.reserved_names import LOG_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.tasks import JobCode
-from rewindow.control.ingest.feed_definition import definition_as_json, log_shapes
-from rewindow.control.ingest.landings import GENERATION, LANDING, Feed
+from rewindow.control.ingest.landings import GENERATION, LANDING, Feed, definition_as_json, log_shapes
 from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.planned_tasks import TablePaths, bind_job

@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from rewindow.engine.worker.parquet_writer import Draft
 from rewindow.errors import AccessError, ConfigError, LimitError, StorageError, not_committed, one_line
-from rewindow.storage.atomic_files import Draft
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.ledger import Ledger, LedgerRow

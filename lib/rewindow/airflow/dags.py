@@ -38,11 +38,10 @@ from airflow.sdk.exceptions import AirflowFailException
 from rewindow.airflow.assets import TableAssets
 from rewindow.airflow.commands import several
 from rewindow.airflow.dag_run import BACKFILL_SUFFIX, MAINTENANCE
-from rewindow.airflow.job_tasks import LONGEST, JobTasks, limit, location_of, one_writer, pool_of
+from rewindow.airflow.job_tasks import LONGEST, JobTasks, PromoteOperator, limit, location_of, one_writer, pool_of
 from rewindow.airflow.log_watermarks import epoch_ms
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.airflow.params import BACKFILL, DROP, GC, RUN, is_time, maintenance_params, set_params
-from rewindow.airflow.promotion import PromoteOperator
 from rewindow.airflow.reports import WAREHOUSE
 from rewindow.config.job import JobConfig
 from rewindow.config.load import find_project, load_feed, load_job, load_jobs

@@ -19,13 +19,13 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [
             {
                 "integration-name": NAME,
-                "python-modules": [f"rewindow.airflow.{name}" for name in ("operators", "promotion", "job_runs")],
+                "python-modules": [f"rewindow.airflow.{name}" for name in ("operators", "job_tasks", "job_runs")],
             }
         ],
         "sensors": [{"integration-name": NAME, "python-modules": ["rewindow.airflow.sensors"]}],
         "hooks": [{"integration-name": NAME, "python-modules": ["rewindow.airflow.hooks"]}],
         "extra-links": ["rewindow.airflow.links.DatabricksRunLink", "rewindow.airflow.links.ReportLink"],
         "triggers": [
-            {"integration-name": NAME, "python-modules": ["rewindow.airflow.triggers", "rewindow.airflow.job_runs"]}
+            {"integration-name": NAME, "python-modules": ["rewindow.airflow.sensors", "rewindow.airflow.job_runs"]}
         ],
     }

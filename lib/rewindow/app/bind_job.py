@@ -15,8 +15,7 @@ from rewindow.config.target import TargetConfig
 from rewindow.config.yaml_text import nearest
 from rewindow.contracts.tasks import JobCode
 from rewindow.control.code_version import reached_code
-from rewindow.control.ingest.feed_definition import log_shapes
-from rewindow.control.ingest.landings import Feed
+from rewindow.control.ingest.landings import Feed, log_shapes
 from rewindow.control.plan.planned_tasks import TablePaths, bind_job
 from rewindow.control.project_source import TopologyLoader
 from rewindow.control.run import Job

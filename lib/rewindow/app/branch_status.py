@@ -109,13 +109,10 @@ def _is_here(attempt: Attempt) -> bool:
     return attempt.host in {"", socket.gethostname()}
 
 
-def killed_hint(warehouse: str, planned: RunSpec | None, again: str) -> str | None:
-    """Return advice about a planned run whose process was killed; None if its attempt is alive or ended by itself.
-
-    ``again``: a sentence with the command to execute.
-    """
-    attempt = unfinished(warehouse, planned.attempt) if planned else None
-    return attempt.hint(again) if attempt and attempt.was_killed else None
+def killed_hint(warehouse: str, planned: RunSpec) -> str | None:
+    """Return advice for `run` about a planned run whose process was killed; None if its attempt is alive or ended by itself."""
+    attempt = unfinished(warehouse, planned.attempt)
+    return attempt.hint("This command takes its place") if attempt.was_killed else None
 
 
 def after_last_run(root: Path, tables: Warehouse, branch: Branch, feed: Feed, again: str) -> dict[str, Any]:

@@ -1,26 +1,44 @@
-"""Parts of a landing that need the project: code versions, the landings to keep after a refusal, and the expected columns."""
+"""Parts of a landing that need the project: code versions, the landings to keep after a refusal, and the expected columns.
+
+After a landing, `naming_unlikely_columns` warns about columns that were probably not landed as the user wants them:
+
+* Numbers with commas, like ``12,50``, become text, which cannot be summed.
+* So do numbers in a column that also has text like ``n/a``, or codes such as ``007`` and ``1E5``.
+* Text keeps the blanks around it, even in a key.
+* A column whose times are before 1980 is probably not in milliseconds.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rewindow.config.feed import TABLE_FORMATS, FeedConfig, feed_spec
 from rewindow.contracts.ingest import LogColumns, LogSpec, ReadWindow, SourceLook
-from rewindow.control.ingest.feed_definition import FeedDefinition
+from rewindow.contracts.instants import instant
+from rewindow.contracts.reserved_names import other_name
+from rewindow.contracts.text_options import CSV, text_options
 from rewindow.control.ingest.feed_progress import landing_bodies
 from rewindow.control.ingest.generations import log_schemas
 from rewindow.control.ingest.intervals import grid_of
-from rewindow.control.ingest.landings import Feed
+from rewindow.control.ingest.landings import Feed, FeedDefinition
 from rewindow.control.plan.sequence import History
-from rewindow.errors import ConfigError, LandedFileError, LandedRunError, RewindowError
+from rewindow.errors import ConfigError, LandedFileError, LandedRunError, RewindowError, StorageError, WarningMessage
 from rewindow.streams.serde.schema import Column
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rewindow.control.ingest.landing_report import LandReport
+    from rewindow.control.ingest.landings import LogSchema
     from rewindow.tables.shared.warehouse import Warehouse
 
 
@@ -132,3 +150,191 @@ def _expected(spec: LogSpec, look: TableLook) -> LogColumns:
     if spec.value is None:
         return LogColumns(key, (Column("value", "json"),), spec.scalar_key, scalar_value=True)
     return LogColumns(key, tuple(Column(name, "json") for name in spec.value), spec.scalar_key, spec.scalar_value)
+
+
+_ENOUGH = 1_000
+"""The maximum number of rows that are inspected."""
+
+
+_FIRST_TIME_MS = 315_532_800_000
+"""1980-01-01 in epoch ms. Event logs have no earlier times."""
+
+
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+
+
+_CODE = re.compile(r"-?0\d|-?\d+[eE]\d")
+"""Matches texts that would change in a column of numbers: zeros at the beginning, and exponents of whole numbers."""
+
+
+_WHOLE, _DECIMAL = re.compile(r"-?\d{1,20}"), re.compile(r"-?\d{1,20}(\.\d{1,18})?")
+
+
+_EXACT = 2**53
+"""Larger whole numbers are not accepted as DOUBLE, because DOUBLE would round them."""
+
+
+_MOST = 0.8
+"""If this share of the values are numbers, the other values are probably mistakes."""
+
+
+_GROUPS = re.compile(r"[+-]?\d{1,3}(,\d{3})*(\.\d+)?")
+
+
+_COMMAS = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+|[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+
+
+def naming_unlikely_columns(report: LandReport, tables: Warehouse, config: FeedConfig, project_root: str) -> LandReport:
+    """Return the report of a landing with a warning for each unlikely column of a new generation.
+
+    There is no warning if reading the log would cost more than the landing, as in a catalog.
+    """
+    if not report.landings:
+        return report
+    feed = tables.feed(report.feed)
+    if report.landings[0] != feed.definition.kept + 1:
+        return report
+    specs = feed_spec(config, project_root=project_root, warehouse=tables.warehouse).logs
+    warnings = (
+        *_unlikely_texts(tables, feed, {spec.topic for spec in specs if _is_inferred(spec)}),
+        *_no_times(feed, config),
+    )
+    return replace(report, warnings=(*report.warnings, *warnings))
+
+
+def _unlikely_texts(tables: Warehouse, feed: Feed, inferred: AbstractSet[str]) -> Iterator[WarningMessage]:
+    name = feed.definition.feed
+    for topic, schema in feed.definition.logs.items():
+        columns, keys = _texts(schema), [column.name for column in schema.key]
+        if not columns or topic in feed.definition.source_offsets:
+            continue
+        for column, values in _first_texts(tables.first_batches(name, topic), columns):
+            if all(_COMMAS.fullmatch(value.strip()) for value in values):
+                yield WarningMessage(
+                    "numbers-with-commas",
+                    "feed {feed}: {column} of {topic} was landed as text, but its values are numbers with commas, like {value!r}."
+                    " Declare {column} DECIMAL(12,2) in a `schema:` of the source, with {options}, {other}, and "
+                    "`rewindow land {feed} --new-generation`",
+                    feed=name,
+                    column=column,
+                    topic=topic,
+                    value=values[0],
+                    options=_options_of_commas(values),
+                    other=other_name(column),
+                )
+            elif why := _why_text(values, is_key=column in keys) if topic in inferred else None:
+                yield WarningMessage(
+                    "numbers-as-text",
+                    "feed {feed}: {column} of {topic} was landed as text, because {reason}. If these are numbers, declare "
+                    "{column} {type} in a `schema:` of the source, with {option}, {other}, "
+                    "and `rewindow land {feed} --new-generation`",
+                    feed=name,
+                    column=column,
+                    topic=topic,
+                    reason=why.reason,
+                    type=why.type,
+                    option=why.option,
+                    other=other_name(column),
+                )
+            elif padded := _with_blanks(values, is_key=column in keys):
+                yield WarningMessage(
+                    "blanks-around-values",
+                    "feed {feed}: values of {column} of {topic} have blanks around them, like {value!r}, which is not {other!r}. "
+                    "If they mean the same, remove the blanks, and `rewindow land {feed} --new-generation`",
+                    feed=name,
+                    column=column,
+                    topic=topic,
+                    value=padded,
+                    other=padded.strip(),
+                )
+
+
+def _options_of_commas(values: list[str]) -> str:
+    """Return the options that read numbers with commas. Both are named, because `1,500` may mean 1500 or 1.5."""
+    fractions, groups = '`options: {decimal: ",", thousands: "."}`', '`options: {thousands: ","}`'
+    if not all(_GROUPS.fullmatch(value.strip()) for value in values):
+        return fractions
+    is_certain = any("." in value or value.count(",") > 1 for value in values)
+    return groups if is_certain else f"{groups} if commas group digits, or {fractions} if they begin fractions"
+
+
+class _Why(NamedTuple):
+    """The reason why a column of numbers was landed as text, the type for the numbers, and the option for other values."""
+
+    reason: str
+    type: str = "DOUBLE"
+    option: str = "`unreadable: skip` for other lines"
+
+
+def _why_text(values: list[str], *, is_key: bool) -> _Why | None:
+    """Return why the inferred type of a column of numbers was text; None if the values are no numbers."""
+    if all(map(_NUMBER.fullmatch, values)):
+        if (code := next(filter(_CODE.match, values), None)) is not None:
+            return _Why(f"values like {code!r} may be codes")
+        large = next((value for value in values if _WHOLE.fullmatch(value) and abs(int(value)) > _EXACT), None)
+        if large is None or not all(map(_DECIMAL.fullmatch, values)):
+            return None
+        scale = max(len(value.partition(".")[2]) for value in values)
+        return _Why(f"a number like {large!r} would be rounded", f"DECIMAL(38,{scale})")
+    if is_key or not _are_mostly_numbers(values):
+        return None
+    others = sorted({value for value in values if not _NUMBER.fullmatch(value.strip())})
+    if not others:
+        return _Why("not all of its values are numbers")
+    reason = f"not all of its values are numbers, like {others[0]!r}"
+    return _Why(reason, option=f"`options: {{null: {json.dumps(others[0])}}}`") if len(others) == 1 else _Why(reason)
+
+
+def _with_blanks(values: list[str], *, is_key: bool) -> str | None:
+    """Return an example of a value with blanks around it; None if blanks are probably wanted.
+
+    Blanks are suspicious if all values begin with one, or if a value of a key has one.
+    """
+    if all(value[0].isspace() for value in values):
+        return values[0]
+    # A key with blanks is not found under its spelling without blanks.
+    return next((value for value in values if is_key and value != value.strip()), None)
+
+
+def _are_mostly_numbers(values: list[str]) -> bool:
+    numbers = sum(_NUMBER.fullmatch(value.strip()) is not None for value in values)
+    return numbers >= _MOST * len(values)
+
+
+def _is_inferred(spec: LogSpec) -> bool:
+    return spec.source.format == CSV and spec.source.schema is None and text_options(CSV, spec.source.options).infer
+
+
+def _first_texts(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each column's name with its first values. Empty values and nulls are left out."""
+    values: dict[str, list[str]] = {name: [] for name in names}
+    rows = 0
+    try:
+        for batch in batches:
+            for name in names:
+                values[name] += [text for text in batch.column(name).slice(0, _ENOUGH - rows).to_pylist() if text]
+            if (rows := rows + batch.num_rows) >= _ENOUGH:
+                break
+    except StorageError:  # the next command that reads the log reports the error
+        return
+    yield from ((name, texts) for name, texts in values.items() if texts)
+
+
+def _no_times(feed: Feed, config: FeedConfig) -> Iterator[WarningMessage]:
+    name = feed.definition.feed
+    for topic, log in config.logs.items():
+        newest = (landed.max_timestamp for tp, landed in feed.landings[-1].ranges.items() if tp.topic == topic)
+        if 0 <= (last_ms := max(newest, default=-1)) < _FIRST_TIME_MS:
+            yield WarningMessage(
+                "times-before-1980",
+                "feed {feed}: no time of {topic} is after {time}. Does {column} give the times in milliseconds? If "
+                "not, correct `timestamp:` or `units:`, and `rewindow land {feed} --new-generation`",
+                feed=name,
+                topic=topic,
+                time=instant(last_ms),
+                column=log.timestamp,
+            )
+
+
+def _texts(schema: LogSchema) -> list[str]:
+    return [column.name for column in (*schema.key, *schema.value) if column.type == "string"]

@@ -23,7 +23,7 @@ from rewindow.control.ingest.feed_progress import Progress, fold_progress, with_
 from rewindow.control.ingest.generations import mistakes, next_generation
 from rewindow.control.ingest.intervals import Grid, grid_of, later_rows, without_finished
 from rewindow.control.ingest.landed_fields import LandedFields, check_fields, landed_fields, raise_all
-from rewindow.control.ingest.landing_warnings import changed_extractors
+from rewindow.control.ingest.landing_report import changed_extractors
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.errors import ReasonMessage, SourceError, naming
 

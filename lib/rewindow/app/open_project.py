@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from rewindow.config.job import JobConfig
     from rewindow.config.target import TargetConfig
     from rewindow.contracts.staged_files import TaskReport
+    from rewindow.control.ingest.landing_report import LandReport
     from rewindow.control.ingest.landings import Feed
-    from rewindow.control.ingest.protocols import LandReport
     from rewindow.control.plan.job_state import JobState
     from rewindow.control.plan.planner import UpToDate
     from rewindow.control.run import Engine, Job, RunReport
@@ -116,8 +116,7 @@ class OpenProject:
         on_step: OnStep = None,
     ) -> LandReport:
         """Land the new rows of a feed."""
-        from rewindow.app.feed_landing import extractor_versions, naming_kept
-        from rewindow.app.unlikely_columns import naming_unlikely_columns
+        from rewindow.app.feed_landing import extractor_versions, naming_kept, naming_unlikely_columns
         from rewindow.control.ingest.land import land
 
         self._observe(on_step)
@@ -267,7 +266,7 @@ class OpenProject:
         if self._watch and pending:
             from rewindow.app.branch_status import killed_hint
 
-            if killed := killed_hint(self.warehouse, pending, "This command takes its place"):
+            if killed := killed_hint(self.warehouse, pending):
                 self._watch.say(f"{killed}.")
         with (
             naming(JOB=job, FEED=bound.feed.definition.feed),

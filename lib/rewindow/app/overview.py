@@ -43,8 +43,8 @@ from rewindow.control.health.inputs import Inputs, Unknown
 from rewindow.control.health.job_health import job_health, progress_figures
 from rewindow.control.health.late_and_dropped_records import drop_shares
 from rewindow.control.health.phrases import Command
+from rewindow.control.ingest.feed_progress import made_by
 from rewindow.control.ingest.landings import PLAN as LANDING_PLAN
-from rewindow.control.ingest.stored_progress import made_by
 from rewindow.control.plan.job_fold import PLAN
 from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.spec import MAIN, Attempt

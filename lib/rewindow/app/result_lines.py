@@ -15,7 +15,7 @@ from rewindow.tables.shared.publications import SHARED_TABLES
 
 if TYPE_CHECKING:
     from rewindow.app.branches import Compared
-    from rewindow.control.ingest.protocols import LandReport
+    from rewindow.control.ingest.landing_report import LandReport
     from rewindow.control.verify import Verified
     from rewindow.tables.shared.diff import TableDiff
 

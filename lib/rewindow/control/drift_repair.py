@@ -19,7 +19,7 @@ from rewindow.control.plan.compatibility import missing_landing
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.planned_tasks import Restored
 from rewindow.control.plan.repair_decisions import check_same_code, decide_give_up, decide_republish, decide_restage
-from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, Attempt, RunSpec, TargetTotal
+from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, Attempt, RunSpec, totals
 from rewindow.control.run import Engine, Job, Tables, execute, known_results
 from rewindow.control.verify import LikeBefore, content
 from rewindow.errors import CheckpointError, InvariantError, SourceError, UsageError
@@ -68,10 +68,6 @@ class Repair(Protocol):
 
     def audit(self, spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> None:
         """Read back what was staged."""
-        ...
-
-    def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
-        """Return rows, files, bytes and digest of what the tasks wrote to each target."""
         ...
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
@@ -200,7 +196,7 @@ def _repeat(
     engine_as_before: Engine = LikeBefore(engine, before) if before else engine
     results = known_results(run)
     reports = yield from execute(job, spec, engine_as_before, tables, tables.roots, repair.restore, observe=results)
-    made, committed = repair.totals(reports), run.commit.targets
+    made, committed = totals(reports), run.commit.targets
     for target in sorted({*made, *committed}):
         if content(made.get(target)) != content(committed.get(target)):
             raise InvariantError(

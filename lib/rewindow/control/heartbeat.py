@@ -23,9 +23,8 @@ from uuid import uuid4
 import psutil
 
 from rewindow.control.plan.spec import Attempt
-from rewindow.storage.heartbeat_files import modified_s, remove, remove_older, touch
 from rewindow.storage.locations import check_inside, is_uri
-from rewindow.storage.progress import BEAT_SECONDS, execute_for, seconds_since
+from rewindow.storage.progress import BEAT_SECONDS, execute_for, modified_s, remove, remove_older, seconds_since, touch
 
 SILENT_SECONDS = 60
 """An attempt without a heartbeat for this long counts as dead."""

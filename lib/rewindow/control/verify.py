@@ -16,7 +16,7 @@ from rewindow.contracts.tasks import Execution, SubTopologyWork
 from rewindow.control.plan.compatibility import check_has_landings
 from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.job_state import CommittedRun
-from rewindow.control.plan.spec import Attempt, RunSpec, TargetTotal
+from rewindow.control.plan.spec import Attempt, RunSpec, TargetTotal, totals
 from rewindow.control.run import Engine, Job, Tables, execute, known_results
 from rewindow.errors import CheckpointError, Lines
 
@@ -30,10 +30,6 @@ class Scratch(Tables, Protocol):
 
     def reports(self, run: CommittedRun) -> Sequence[TaskReport]:
         """Return what a committed run's tasks reported."""
-        ...
-
-    def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
-        """Return rows, files, bytes and digest of what the tasks wrote to each target."""
         ...
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
@@ -99,7 +95,7 @@ def verify(
     try:
         before, results = LikeBefore(engine, tables.reports(run)), known_results(run)
         reports = yield from execute(job, spec, before, tables, tables.scratch_roots, observe=results)
-        made, committed = tables.totals(reports), run.commit.targets
+        made, committed = totals(reports), run.commit.targets
         different = {
             target: tables.first_difference(run, target, spec, reports)
             for target in sorted({*made, *committed})

@@ -25,7 +25,7 @@ from rewindow.app.written_file import write_text
 from rewindow.contracts.instants import instant
 from rewindow.control.health.entries import Entry
 from rewindow.control.health.holds import Hold
-from rewindow.control.ingest.protocols import LandReport
+from rewindow.control.ingest.landing_report import LandReport
 from rewindow.control.verify import Verified
 from rewindow.errors import visible_lines
 from rewindow.report.report_facts import Report

@@ -24,7 +24,7 @@ from rewindow.streams.metrics import DROPS, LATE_RECORD_DROP, PUNCTUATE, QUARANT
 from rewindow.streams.record import known_time
 
 if TYPE_CHECKING:
-    from rewindow.control.ingest.protocols import LandReport
+    from rewindow.control.ingest.landing_report import LandReport
 
 _MOSTLY = 2
 """A run warns if its late records, multiplied by this number, are at least as many as all its records. So half are late."""

@@ -28,7 +28,7 @@ from rewindow.streams.serde.schema import Column
 from rewindow.tables.shared.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from rewindow.control.ingest.protocols import LandReport
+    from rewindow.control.ingest.landing_report import LandReport
     from rewindow.control.plan.job_state import Branch, JobState
 
 _PARTITIONED_BY = (Column("generation", "long"), Column("partition", "long"))

@@ -22,27 +22,27 @@ _GROUPS = {"TRACES": "opentelemetry_traces_exporter", "METRICS": "opentelemetry_
 _SERVICE = "rewindow"
 
 
-def tracer_provider(environ: Mapping[str, str] = os.environ) -> Any:
+def tracer_provider() -> Any:
     """Return the process's provider of traces if it has one, as under `opentelemetry-instrument`; otherwise a new provider."""
     current = trace.get_tracer_provider()
     if isinstance(current, TracerProvider):
         return current
-    provider = TracerProvider(resource=_resource(environ), shutdown_on_exit=False)
-    for exporter in _exporters("TRACES", environ):
+    provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
+    for exporter in _exporters("TRACES"):
         provider.add_span_processor(BatchSpanProcessor(exporter))
     return provider
 
 
-def meter_provider(environ: Mapping[str, str] = os.environ) -> Any:
+def meter_provider() -> Any:
     """Return the process's provider of metrics if it has one; otherwise a new provider."""
     current = metrics.get_meter_provider()
     if isinstance(current, MeterProvider):
         return current
     readers = [
         exporter if isinstance(exporter, MetricReader) else PeriodicExportingMetricReader(exporter)
-        for exporter in _exporters("METRICS", environ)
+        for exporter in _exporters("METRICS")
     ]
-    return MeterProvider(metric_readers=readers, resource=_resource(environ), shutdown_on_exit=False)
+    return MeterProvider(metric_readers=readers, resource=_resource(), shutdown_on_exit=False)
 
 
 def exporter_names(signal: str, environ: Mapping[str, str]) -> list[str]:
@@ -63,8 +63,8 @@ def _with_protocol(name: str, signal: str, environ: Mapping[str, str]) -> str:
     return "otlp_proto_http" if protocol == "http/protobuf" else "otlp_proto_grpc"
 
 
-def _exporters(signal: str, environ: Mapping[str, str]) -> Iterator[Any]:
-    for name in exporter_names(signal, environ):
+def _exporters(signal: str) -> Iterator[Any]:
+    for name in exporter_names(signal, os.environ):
         entry_point = next(iter(entry_points(group=_GROUPS[signal], name=name)), None)
         if entry_point is None:
             raise ConfigError(
@@ -79,7 +79,7 @@ def _exporters(signal: str, environ: Mapping[str, str]) -> Iterator[Any]:
         yield made(out=sys.stderr) if name == "console" else made()
 
 
-def _resource(environ: Mapping[str, str]) -> Any:
+def _resource() -> Any:
     own = {SERVICE_VERSION: running_version()}
-    is_named = environ.get("OTEL_SERVICE_NAME") or "service.name=" in environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
+    is_named = os.environ.get("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     return Resource.create(own if is_named else {**own, SERVICE_NAME: _SERVICE})

@@ -162,17 +162,17 @@ class Telemetry:
                 observer.warner.warn(str(error))
 
 
-def telemetry_of(root: Path, target: str, environ: Mapping[str, str] = os.environ) -> Telemetry:
+def telemetry_of(root: Path, target: str) -> Telemetry:
     """Return the telemetry that the environment configures, in the variables of OpenLineage's and OpenTelemetry's clients.
 
     ``root``: the project's folder.
     """
     observers: list[Observer] = []
-    if has_openlineage(environ) and _trusts_file_here(root, environ):
+    if has_openlineage(os.environ) and _trusts_file_here(root, os.environ):
         from rewindow.app.telemetry.openlineage_sender import EventObserver  # noqa: PLC0415 - only if it is configured
 
         observers.append(EventObserver())
-    if has_opentelemetry(environ):
+    if has_opentelemetry(os.environ):
         from rewindow.app.telemetry.spans_and_metrics import SpanObserver  # noqa: PLC0415 - only if it is configured
 
         observers.append(SpanObserver())

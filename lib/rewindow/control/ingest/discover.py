@@ -36,6 +36,7 @@ from rewindow.control.health.waiting_sources import (
     waiting_sources,
     waiting_unread,
 )
+from rewindow.control.ingest.decide import WatermarkPolicy, decide_watermark
 from rewindow.control.ingest.feed_progress import fold_progress
 from rewindow.control.ingest.generations import FILES, grown, is_same_origin, kind_of, position_of
 from rewindow.control.ingest.intervals import (
@@ -49,7 +50,6 @@ from rewindow.control.ingest.intervals import (
 )
 from rewindow.control.ingest.landed_fields import LandedFields, check_fields, landed_fields, raise_all
 from rewindow.control.ingest.protocols import Call
-from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
 from rewindow.errors import ConfigError, DataError, LandedFileError, ReasonMessage, SourceError, StorageError
 from rewindow.streams.record import UNKNOWN
 

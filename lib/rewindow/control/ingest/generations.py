@@ -28,9 +28,8 @@ from rewindow.contracts.ingest import (
 from rewindow.contracts.instants import MILLISECONDS
 from rewindow.contracts.reserved_names import other_name
 from rewindow.contracts.text_options import TEXT_FORMATS, text_options
-from rewindow.control.ingest.feed_definition import FeedDefinition, LogSchema, definition_as_json
 from rewindow.control.ingest.feed_progress import Progress
-from rewindow.control.ingest.landings import GENERATION, LANDING, Landing
+from rewindow.control.ingest.landings import GENERATION, LANDING, FeedDefinition, Landing, LogSchema, definition_as_json
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.errors import ConfigError, LandedFileError, RewindowError, SourceError
 

@@ -13,15 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 from rewindow.config.feed import TABLE_FORMATS, FeedConfig, feed_spec
-from rewindow.contracts.ingest import DAY_GRID, FeedSpec, LogSpec, LogWrite, PendingLanding, TimestampPolicy
+from rewindow.contracts.ingest import FeedSpec, LogSpec, LogWrite, PendingLanding, TimestampPolicy
 from rewindow.contracts.instants import instant
 from rewindow.contracts.landing_protocol import Block, LandingEngine
 from rewindow.contracts.row_faults import FaultKind, fault_of
-from rewindow.control.health.waiting_sources import not_followed, waiting_files, waiting_read
+from rewindow.control.health.waiting_sources import waiting_files, waiting_read
 from rewindow.control.heartbeat import STALLED_MS, Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering, all_refused
 from rewindow.control.ingest.discover import (
@@ -41,22 +40,10 @@ from rewindow.control.ingest.generations import (
     next_generation,
     null_in_kept,
 )
-from rewindow.control.ingest.intervals import kept_grid
 from rewindow.control.ingest.landed_fields import raise_all
-from rewindow.control.ingest.landing_warnings import (
-    all_quarantined,
-    changed_extractors,
-    empty_files,
-    files_out_of_order,
-    flat_columns_found,
-    keyless_records,
-    open_ended_files,
-    orders,
-    outputs_as_tables,
-)
-from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
-from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
-from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.control.ingest.landing_report import LandReport, declared_too_low, nothing_landed, report_of
+from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, HeldFile
+from rewindow.control.ingest.protocols import Call, LandingTables, LandRequest
 from rewindow.control.ledger_steps import PLANS, drive, update
 from rewindow.control.plan.job_fold import NOTE
 from rewindow.control.plan.job_state import LedgerRow
@@ -69,7 +56,6 @@ from rewindow.errors import (
     RewindowError,
     StorageError,
     UsageError,
-    WarningMessage,
 )
 
 __all__ = [
@@ -136,7 +122,7 @@ def steps(
         repeated = newest_generation(tables.state(feed.feed), feed, request.keep)
         if repeated:
             report = LandReport.of(feed.feed, repeated, was_interrupted=True)
-            return replace(report, warnings=_ignored(feed, request, report.watermark_ms))
+            return replace(report, warnings=declared_too_low(feed, request, report.watermark_ms))
     call = _call(feed, tables, engine, request, attempt)
     feed, progress = call.feed, call.progress
     _check_declared(call)
@@ -147,7 +133,7 @@ def steps(
         call = _with_changed_files(call)
         if not call.generation.is_change:
             yield from _give_up(call)
-            return _nothing(call, due)
+            return nothing_landed(call, due)
         nothing, due = due, without_landings(call)
     yield "prepare"
     copied = {spec.topic: due.columns[spec.topic] for spec in feed.logs if spec.source_offsets is None}
@@ -167,8 +153,7 @@ def steps(
         return _without_rows(call, due, nothing.waiting)
     yield "publish"
     yield from tables.publish_steps(feed.feed)
-    report = _report(call, due, decided)
-    return replace(report, warnings=(_replaced(feed), *report.warnings)) if is_lost else report
+    return report_of(call, due, decided, has_lost_files=is_lost)
 
 
 def _without_rows(call: Call, due: Due, waiting: ReasonMessage | None) -> LandReport:
@@ -181,7 +166,7 @@ def _without_rows(call: Call, due: Due, waiting: ReasonMessage | None) -> LandRe
     else:
         fresh = sum(len(look.fresh) for look in due.inspected.values())
         waiting = waiting or waiting_read(feed, fresh, "new file", request.until_ms)
-    return _nothing(call, NothingDue(waiting, due.inspected), null_in_kept(call.generation.columns, due.columns))
+    return nothing_landed(call, NothingDue(waiting, due.inspected), null_in_kept(call.generation.columns, due.columns))
 
 
 def _give_up(call: Call) -> Generator[str, None, None]:
@@ -291,93 +276,6 @@ def _overtaken(call: Call) -> NotNowError:
         "landing-overtaken",
         "feed {feed}: another `land` was faster, so this one landed nothing: run it again",
         feed=call.feed.feed,
-    )
-
-
-def _nothing(call: Call, nothing: NothingDue, with_nulls: str = "") -> LandReport:
-    waiting, watermark_ms = nothing.waiting, call.progress.watermark_ms
-    notes = (*empty_files(call.feed, nothing.inspected), *_ignored(call.feed, call.request, watermark_ms))
-    others = waiting or "nothing is new to land"
-    if call.generation.is_change:
-        waiting = ReasonMessage(
-            "generation-keeps-landings",
-            "generation {generation} keeps landings 1 to {kept}{nulls}, and {others}",
-            generation=call.generation.number,
-            kept=call.generation.kept,
-            nulls=with_nulls,
-            others=others,
-        )
-    elif call.generation.is_new and call.generation.kept:
-        waiting = ReasonMessage(
-            "generation-not-started",
-            "no generation was started, because --keep {kept} keeps all landings as they are, and {others}",
-            kept=call.generation.kept,
-            others=others,
-        )
-    return LandReport(call.feed.feed, call.generation.number, watermark_ms, warnings=notes, waiting=waiting)
-
-
-def _ignored(feed: FeedSpec, request: LandRequest, watermark_ms: int) -> tuple[WarningMessage, ...]:
-    """Return a warning if a call declares a watermark below the feed's watermark, which never decreases."""
-    if request.watermark_ms is None or request.watermark_ms >= watermark_ms:
-        return ()
-    warning = WarningMessage(
-        "declared-watermark-too-low",
-        "feed {feed}: the log was complete through {reached} already, so the declared {declared} changes nothing",
-        feed=feed.feed,
-        reached=instant(watermark_ms),
-        declared=instant(request.watermark_ms),
-    )
-    return (warning,)
-
-
-def _kept_grid(call: Call) -> tuple[WarningMessage, ...]:
-    """Return the warning that the intervals of older landings are kept, until a landing records the rule of its intervals."""
-    feed, progress = call.feed, call.progress
-    if (
-        feed.every is None
-        or feed.grid == DAY_GRID
-        or progress.feed is None
-        or progress.feed.landings[progress.number - 1].grid
-    ):
-        return ()
-    warning = kept_grid(feed, call.request.now_ms)
-    return () if warning is None else (warning,)
-
-
-def _replaced(feed: FeedSpec) -> WarningMessage:
-    return WarningMessage(
-        "landed-files-replaced",
-        "feed {feed}: files of earlier landings are gone, so `why` and `verify` cannot explain what runs made of them. This "
-        "generation replaces them",
-        feed=feed.feed,
-    )
-
-
-def _report(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> LandReport:
-    report = LandReport.of(call.feed.feed, [decision.landing for decision in decided])
-    flat = [call.progress.flat, *(landing.flat for landing in decided)]
-    return replace(
-        report,
-        # Once per generation, because no later landing can have another order.
-        orders=tuple(orders(call.feed)) if call.generation.is_new else (),
-        waiting=not_followed(call.feed, due.window.until_ms) if due.leaves_open else None,
-        warnings=(
-            *_kept_grid(call),
-            *files_out_of_order(call.feed, due.inspected),
-            *outputs_as_tables(call.feed, due.inspected),
-            *empty_files(call.feed, due.inspected),
-            *open_ended_files(call.feed, due.inspected),
-            *changed_extractors(call.progress.feed, call.request.extractors),
-            *all_quarantined(call.feed, decided),
-            *keyless_records(call.feed, decided),
-            *(
-                sentence
-                for number, (before, now) in zip(report.landings, pairwise(flat), strict=True)
-                for sentence in flat_columns_found(call.feed.feed, number, before, now)
-            ),
-            *_ignored(call.feed, call.request, report.watermark_ms),
-        ),
     )
 
 

@@ -1,22 +1,19 @@
-"""The protocols that `land` needs from Spark and Delta, and its request, report and call as values."""
+"""The tables that `land` needs, and its request and its call as values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rewindow.contracts.ingest import FeedSpec, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.landing_protocol import LandingEngine
-from rewindow.control.ingest.feed_definition import LogSchema
 from rewindow.control.ingest.feed_progress import Progress
 from rewindow.control.ingest.generations import Generation
-from rewindow.control.ingest.landings import Landing
-from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.control.ingest.landings import HeldFile, LogSchema
 from rewindow.control.ledger_steps import Ledger
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import Attempt
-from rewindow.errors import ReasonMessage, WarningMessage
 
 
 class LandingTables(Ledger[Sequence[LedgerRow]], Protocol):
@@ -64,66 +61,6 @@ class LandRequest:
     new_generation: bool = False
     keep: int = 0
     extractors: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class LandReport:
-    """The result of a call: the landings' numbers, their total counts, and the feed's watermark (epoch ms, -1: none).
-
-    ``was_interrupted``: an earlier call started this generation and died before its landings were published; this call only
-    published them.
-    """
-
-    feed: str
-    generation: int
-    watermark_ms: int
-    landings: tuple[int, ...] = ()
-    rows: int = 0
-    quarantined: int = 0
-    behind: int = 0
-    unarrived: int = 0
-    """The number of quarantined rows without an arrival."""
-    enforced: int = 0
-    was_interrupted: bool = False
-    warnings: tuple[WarningMessage, ...] = ()
-    """Warnings about probable mistakes: see `control.ingest.landing_warnings`."""
-    orders: tuple[ReasonMessage, ...] = ()
-    """In the first landings of a generation: the rule that orders records, for logs whose records cannot be late in a landing."""
-    waiting: ReasonMessage | None = None
-    """Why nothing was landed, or why some intervals that are over were not. For example, rows wait for the end of an interval."""
-    held_ms: int = 0
-    """If the output of a job was landed: how long (ms) the job may hold rows back. The watermark is lower by this time."""
-
-    @classmethod
-    def of(cls, feed: str, landings: Sequence[Landing], *, was_interrupted: bool = False) -> LandReport:
-        """Return the report of some landings of one generation."""
-        counts = [landing.counts or {} for landing in landings]
-        return cls(
-            feed,
-            landings[-1].generation,
-            landings[-1].watermark_ms,
-            tuple(landing.number for landing in landings),
-            held_ms=landings[-1].held_ms,
-            rows=sum(count.get("rows", 0) for count in counts),
-            quarantined=sum(count.get("quarantined", 0) for count in counts),
-            behind=sum(count.get("behind", 0) for count in counts),
-            unarrived=sum(count.get("unarrived", 0) for count in counts),
-            enforced=sum(count.get("enforced", 0) for count in counts),
-            was_interrupted=was_interrupted,
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the report as JSON values. Unknown or absent values are None."""
-        watermark_ms = None if self.watermark_ms < 0 else self.watermark_ms
-        codes = [warning.code for warning in self.warnings]
-        waiting_code = self.waiting.code if self.waiting else None
-        return {
-            **asdict(self),
-            "warning_codes": codes,
-            "watermark_ms": watermark_ms,
-            "order_codes": [order.code for order in self.orders],
-            "waiting_code": waiting_code,
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rewindow.control.ingest.feed_progress import interval_ends
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.ingest.stored_progress import interval_ends
 from rewindow.control.plan.branch_decisions import check_case, check_open, decide_branch, decide_rewind, run_before
 from rewindow.control.plan.compatibility import (
     Fit,

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from rewindow.contracts.expectations import Observation, OnFail
+from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.timing import TimedNode
 
@@ -294,6 +295,23 @@ class TargetTotal:
     files: int
     bytes: int
     digest: str
+
+
+def totals(reports: Sequence[TaskReport]) -> dict[str, TargetTotal]:
+    """Return for each target how many rows, files and bytes were staged, and the digest of all its rows."""
+    files: dict[str, list[StagedFile]] = {}
+    for report in reports:
+        for file in report.files:
+            files.setdefault(file.target, []).append(file)
+    return {
+        target: TargetTotal(
+            rows=sum(file.rows for file in made),
+            files=len(made),
+            bytes=sum(file.bytes for file in made),
+            digest=add_digests(file.rows_digest for file in made),
+        )
+        for target, made in sorted(files.items())
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def for_packs(spark: SparkSession, *, has_files: bool = False) -> Iterator[None]
     """
     most = 64 << 20 if has_files else _NO_LIMIT
     with in_utc(spark), ExitStack() as settings:
-        wishes = {_BATCH_ROWS: _at_most(spark, _BATCH_ROWS, _ROWS), _BATCH_BYTES: most, _UNION: "false"}
+        wishes = {_BATCH_ROWS: _batch_rows(spark), _BATCH_BYTES: most, _UNION: "false"}
         for name, value in wishes.items():
             # Databricks serverless forbids reading or setting some of these settings.
             with suppress(PySparkException):
@@ -148,10 +148,10 @@ def translate(error: BaseException) -> RewindowError:
     return translate_text(text)
 
 
-def _at_most(spark: SparkSession, name: str, most: int) -> int:
+def _batch_rows(spark: SparkSession) -> int:
     with suppress(PySparkException):
-        return min(int(spark.conf.get(name, None) or most), most)
-    return most
+        return min(int(spark.conf.get(_BATCH_ROWS, None) or _ROWS), _ROWS)
+    return _ROWS
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from rewindow.contracts.staged_files import SHARED, StagedFile, TaskReport
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import decide_snapshot
-from rewindow.control.plan.spec import CHANGELOG
+from rewindow.control.plan.spec import CHANGELOG, totals
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.delta.files import Folder
@@ -24,7 +24,6 @@ from rewindow.tables.delta.journal import Journal, audit_files
 from rewindow.tables.delta.open_table import open_table, table_path, takes_shared_files
 from rewindow.tables.delta.table_rows import TableFile, read_file, table_files
 from rewindow.tables.shared.arrow_tables import arrow_schema
-from rewindow.tables.shared.audit import totals
 from rewindow.tables.shared.checkpoints import Checkpoint, current_rows, since_last_added, snapshot_rows
 from rewindow.tables.shared.content_hash import hash_rows
 from rewindow.tables.shared.drift import publish_again

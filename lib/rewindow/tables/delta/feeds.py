@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from rewindow.contracts.reserved_names import QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.ingest.feed_definition import LogSchema
-from rewindow.control.ingest.feed_progress import progress_lines
-from rewindow.control.ingest.landings import Feed
-from rewindow.control.ingest.stored_progress import Made, made_by
+from rewindow.control.ingest.feed_progress import Made, made_by, progress_lines
+from rewindow.control.ingest.landings import Feed, LogSchema
 from rewindow.control.plan.stored_rows import identity
 from rewindow.errors import StorageError, not_committed
 from rewindow.storage.locations import check_spark_reads
-from rewindow.tables.delta.claims import check_log_claim
 from rewindow.tables.delta.commit import Retract, add_actions, check_writable, commit_actions
-from rewindow.tables.delta.create_table import create_table
+from rewindow.tables.delta.create_table import check_log_claim, create_table
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Mark, mark_of
 from rewindow.tables.delta.ledger import LandingLedgers, Ledger
@@ -42,7 +39,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
     from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
-    from rewindow.control.ingest.watermarks import HeldFile
+    from rewindow.control.ingest.landings import HeldFile
     from rewindow.control.plan.job_state import LedgerRow
     from rewindow.tables.delta.drift import Digest
 

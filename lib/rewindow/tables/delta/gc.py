@@ -30,8 +30,8 @@ from rewindow.control.plan.retention import dead_attempts
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.control.plan.stored_runs import attempts_of, bindings_of, run_facts
 from rewindow.errors import StorageError
-from rewindow.tables.delta.claims import is_of_another
 from rewindow.tables.delta.commit import commit_files
+from rewindow.tables.delta.create_table import is_of_another
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.ledger import Ledger, check_once

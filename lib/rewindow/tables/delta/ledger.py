@@ -94,13 +94,13 @@ class Ledger:
         self._folder = Folder(path)
         self._app_id = f"rewindow.ledger/{name}"
         self._merge_id = f"rewindow.ledger-files/{name}"
-        self._files = LedgerFiles(self._folder, self.name, _SCHEMA)
+        self._files = LedgerFiles(self._folder, self.name)
         self._snapshot: _Snapshot | None = None
         self._known: list[tuple[str, LedgerRow]] = []
         self._rows = StoredRows([])
         self._fold: StoredFold | None = None
         self._may_use_fold, self._stored_until = True, 0
-        self._earlier = _EarlierRows(self._folder, self.name, _SCHEMA)
+        self._earlier = _EarlierRows(self._folder, self.name)
 
     def read(self) -> StoredRows:
         """Read the rows of the job or feed, in order. The same object is returned until there are more rows.
@@ -340,9 +340,9 @@ _Check = Callable[[str, Sequence[LedgerRow]], None]
 class LedgerFiles:
     """The rows in the files of one job or feed. Each file is read once."""
 
-    def __init__(self, folder: Folder, name: str, schema: pa.Schema) -> None:
+    def __init__(self, folder: Folder, name: str) -> None:
         """Bind to a ledger and a name. Nothing is read."""
-        self._folder, self._name, self._schema = folder, name, schema
+        self._folder, self._name = folder, name
         self._bodies = Bodies(folder.root)
         self._read: dict[str, list[RowValues]] = {}
         self._written: dict[str, list[RowValues]] = {}
@@ -383,7 +383,7 @@ class LedgerFiles:
     def write(self, stored: Sequence[RowValues]) -> tuple[str, FileFacts]:
         """Write rows into a new file; return its path and facts."""
         arrays = [list(column) for column in zip(*stored, strict=True)]
-        table = pa.table(arrays, schema=pa.schema([field for field in self._schema if field.name != "name"]))
+        table = pa.table(arrays, schema=pa.schema([field for field in _SCHEMA if field.name != "name"]))
         path, facts = self._folder.write_digested(f"name={self._name}", table)
         # An object is always complete, and its name is the digest of its bytes, so it need not be read back.
         if is_uri(self._folder.root):
@@ -403,18 +403,18 @@ class LedgerFiles:
 class _EarlierRows:
     """The rows that a stored fold covers, read on first use."""
 
-    def __init__(self, folder: Folder, name: str, schema: pa.Schema) -> None:
+    def __init__(self, folder: Folder, name: str) -> None:
         """Bind to a ledger and a name. Nothing is read."""
         # A reference to the ledger would make a cycle, and in a cycle the copy of a bucket's log would be deleted before the
         # handle that reads it returns to the cache.
-        self._of = (folder, name, schema)
+        self._of = (folder, name)
         self._rows: list[LedgerRow] = []
 
     def __call__(self, fold: StoredFold) -> list[LedgerRow]:
         """Return the rows that ``fold`` covers. Raises as `Ledger.read` does."""
         if not self._rows:
-            folder, name, schema = self._of
-            files = LedgerFiles(folder, name, schema)
+            folder, name = self._of
+            files = LedgerFiles(folder, name)
             stored = files.rows(fold.covers)
             check_complete(folder.root, name, stored, 1, fold.rows)
             self._rows = [files.load(row) for row in stored]

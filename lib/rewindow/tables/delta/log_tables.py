@@ -19,9 +19,7 @@ from deltalake import Schema as DeltaSchema
 
 from rewindow.contracts.reserved_names import LOG_COLUMNS, other_name
 from rewindow.contracts.tasks import LogFile
-from rewindow.control.ingest.feed_definition import LogSchema
-from rewindow.control.ingest.landings import Feed
-from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.control.ingest.landings import Feed, HeldFile, LogSchema
 from rewindow.errors import CheckpointError, SourceError, StorageError
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.delta.commit import check_writable

@@ -32,16 +32,19 @@ from rewindow.streams.assembly import check_suppliers
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.task_schedules import method_is_gone
 from rewindow.tables.delta.check_published import check_ledger, check_state
-from rewindow.tables.delta.claims import (
+from rewindow.tables.delta.commit import Retract, check_writable, commit_files
+from rewindow.tables.delta.create_table import (
+    OWNER,
+    SHORT_LOG,
+    adopt_table,
     check_claim,
     check_log_claim,
     check_owner,
+    create_table,
     is_of_another,
     is_published,
     unknown_tables,
 )
-from rewindow.tables.delta.commit import Retract, check_writable, commit_files
-from rewindow.tables.delta.create_table import OWNER, SHORT_LOG, adopt_table, create_table
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.log_tables import more_landings
 from rewindow.tables.delta.open_table import existing_table, open_table, table_path

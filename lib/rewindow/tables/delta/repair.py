@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -11,7 +11,7 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import check_has_state
 from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.planned_tasks import Restored
-from rewindow.control.plan.spec import RunSpec, TargetTotal
+from rewindow.control.plan.spec import RunSpec
 from rewindow.errors import StorageError
 from rewindow.tables.delta.checkpoints import find_checkpoint
 from rewindow.tables.delta.diff import staged_rows
@@ -19,7 +19,7 @@ from rewindow.tables.delta.drift import Digest, Files, find_drift
 from rewindow.tables.delta.journal import audit_files
 from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.audit import INTERNAL, audit_counts, totals
+from rewindow.tables.shared.audit import INTERNAL, audit_counts
 from rewindow.tables.shared.diff import first_difference
 from rewindow.tables.shared.drift import Drift, lost_runs
 from rewindow.tables.shared.paths import internal_path
@@ -66,10 +66,6 @@ class Repair:
         """Check the reports of a repeated run, and read back its staged files. Raises as `DeltaTables.audit` does."""
         audit_counts(spec, feed, reports)
         audit_files(reports, self._roots(spec))
-
-    def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
-        """Return for each target how many rows, files and bytes were staged, and the digest of its rows."""
-        return totals(reports)
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
         """Describe the first row of a target that a run and its repetition do not both have.

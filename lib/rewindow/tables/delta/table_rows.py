@@ -260,13 +260,13 @@ def table_schema(table: DeltaTable) -> pa.Schema:
     return arrow_schema([Column(field["name"], _column_type(field["type"])) for field in fields])
 
 
-def content_hash(path: str, *, exclude: Sequence[str] = ("_run",), where: pc.Expression | None = None) -> str:
+def content_hash(path: str, *, exclude: Sequence[str] = ("_run",)) -> str:
     """Return the content hash of a table: all rows in total order, in all columns except ``exclude`` (L2).
 
     The hash does not depend on files or on the order of rows and columns; -0.0 equals 0.0 and NaN equals NaN. Raises
     `StorageError` (74) if the table cannot be read.
     """
-    return hash_rows(read_rows(path, where=where), exclude=exclude)
+    return hash_rows(read_rows(path), exclude=exclude)
 
 
 def _column_type(delta_type: Any) -> str:

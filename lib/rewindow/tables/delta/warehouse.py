@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from rewindow.contracts.expectations import EXPECTATIONS
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, LogTable
-from rewindow.control.plan.spec import CHANGELOG, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
+from rewindow.control.plan.spec import CHANGELOG, Commit, JournalFile, RunSpec, TableSpec
 from rewindow.errors import InvariantError, StorageError
 from rewindow.storage.locations import check_spark_reads
 from rewindow.tables.delta.check_published import Checked, check_ledger, check_published, check_state, lagging
@@ -31,7 +31,7 @@ from rewindow.tables.delta.table_rows import (
     rows_of_key,
     table_files,
 )
-from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, not_deterministic, totals
+from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, not_deterministic
 from rewindow.tables.shared.ledger import JobStates, dated
 from rewindow.tables.shared.paths import JOURNAL, QUARANTINE, RUNS, internal_path, log_path, staged_by
 
@@ -127,7 +127,7 @@ class DeltaTables:
 
     def check_owners(self, job: str, branch: str, outputs: Iterable[TableSpec]) -> None:  # noqa: ARG002
         """Raise `ConfigError` (78) if an existing output table belongs to another job."""
-        from rewindow.tables.delta.claims import check_owners
+        from rewindow.tables.delta.create_table import check_owners
 
         check_owners(self.warehouse, job, outputs)
 
@@ -142,10 +142,6 @@ class DeltaTables:
     def discard(self, spec: RunSpec) -> None:
         """Delete an attempt's scratch folders."""
         Folder(table_path(self.warehouse, f"internal/{spec.job}/{spec.attempt.id}")).remove()
-
-    def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
-        """Return for each target how many rows, files and bytes were staged, and the digest of its rows."""
-        return totals(reports)
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
         """Describe the first row of a target in which a replay into scratch folders differs from the committed run."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import decide_snapshot
-from rewindow.control.plan.spec import CHANGELOG
+from rewindow.control.plan.spec import CHANGELOG, totals
 from rewindow.control.plan.stored_rows import stored_json
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.storage.scratch import scratch_folder
@@ -30,7 +30,6 @@ from rewindow.tables.governed.journal import (
 )
 from rewindow.tables.governed.own_table import REPORT
 from rewindow.tables.shared.arrow_tables import arrow_schema
-from rewindow.tables.shared.audit import totals
 from rewindow.tables.shared.checkpoints import Checkpoint, current_rows, since_last_added, snapshot_rows
 from rewindow.tables.shared.publications import Reports
 

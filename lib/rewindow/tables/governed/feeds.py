@@ -17,10 +17,8 @@ from pyspark.sql import SparkSession
 
 from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.reserved_names import QUARANTINE_COLUMNS
-from rewindow.control.ingest.feed_definition import LogSchema
 from rewindow.control.ingest.feed_progress import fold_progress, progress_lines
-from rewindow.control.ingest.landings import LANDING, PLAN, Feed
-from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.control.ingest.landings import LANDING, PLAN, Feed, HeldFile, LogSchema
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredRows, identity
 from rewindow.engine.spark.spark_calls import mapped

@@ -26,8 +26,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rewindow.contracts.reserved_names import LOG_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.tasks import LogFile, LogSpan
-from rewindow.control.ingest.feed_definition import LogSchema
-from rewindow.control.ingest.landings import LANDING, LandedRange
+from rewindow.control.ingest.landings import LANDING, LandedRange, LogSchema
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.engine.spark.spark_calls import mapped
 from rewindow.engine.worker.worker_errors import mark

@@ -9,13 +9,13 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import check_has_state
 from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.planned_tasks import Restored
-from rewindow.control.plan.spec import RunSpec, TargetTotal
+from rewindow.control.plan.spec import RunSpec
 from rewindow.errors import StorageError
 from rewindow.tables.governed.attempts import staged_rows
 from rewindow.tables.governed.journal import block_path
 from rewindow.tables.governed.publish import published_tables
 from rewindow.tables.governed.warehouse import CatalogTables
-from rewindow.tables.shared.audit import audit_counts, totals
+from rewindow.tables.shared.audit import audit_counts
 from rewindow.tables.shared.diff import first_difference
 from rewindow.tables.shared.drift import Drift, lost_runs
 
@@ -57,10 +57,6 @@ class CatalogRepair:
         audit_counts(spec, feed, reports)
         files = [file for report in reports for file in report.files]
         self._tables.journal(spec.job).check(spec.attempt.id, files)
-
-    def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
-        """Return for each target how many rows, files and bytes were staged, and the digest of its rows."""
-        return totals(reports)
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
         """Describe the first row of a target that a run and its repetition do not both have.

@@ -18,7 +18,7 @@ from rewindow.control.health.inputs import StepTimes
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_fold import COMMIT, PLAN, RESTAGE, SNAPSHOT
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.spec import MAIN, OUTPUT, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
+from rewindow.control.plan.spec import MAIN, OUTPUT, Commit, JournalFile, RunSpec, TableSpec
 from rewindow.control.run import Job
 from rewindow.engine.spark.spark_calls import mapped, named
 from rewindow.streams.record import TopicPartition
@@ -53,7 +53,7 @@ from rewindow.tables.governed.run_rows import RunReports, block_batches
 from rewindow.tables.governed.stored_formats import stored_tables
 from rewindow.tables.governed.table_history import table_version
 from rewindow.tables.governed.table_rows import first_of, rows_of_key, similar_value
-from rewindow.tables.shared.audit import INTERNAL, add_up_runs, reported, totals
+from rewindow.tables.shared.audit import INTERNAL, add_up_runs, reported
 from rewindow.tables.shared.checkpoints import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.drift import Drift
@@ -197,10 +197,6 @@ class CatalogTables:
     def discard(self, spec: RunSpec) -> None:
         """Remove from the journal what a replay staged."""
         self.journal(spec.job).drop([spec.attempt.id])
-
-    def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
-        """Return for each target how many rows, files and bytes were staged, and the digest of its rows."""
-        return totals(reports)
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
         """Describe the first row of a target in which a replay differs from the committed run."""

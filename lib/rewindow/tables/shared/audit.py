@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rewindow.contracts.staged_files import METRICS, SHARED, StagedFile, TaskReport
-from rewindow.control.plan.spec import Commit, JournalFile, RunSpec, TargetTotal, add_digests, make_commit
+from rewindow.contracts.staged_files import METRICS, SHARED, TaskReport
+from rewindow.control.plan.spec import Commit, JournalFile, RunSpec, make_commit, totals
 from rewindow.errors import InvariantError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import PARTITION
@@ -76,23 +76,6 @@ def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> No
 
 def _is_global(node: Mapping[str, Any]) -> bool:
     return "source" in node and node.get("is_global", False)
-
-
-def totals(reports: Sequence[TaskReport]) -> dict[str, TargetTotal]:
-    """Return for each target how many rows, files and bytes were staged, and the digest of all its rows."""
-    files: dict[str, list[StagedFile]] = {}
-    for report in reports:
-        for file in report.files:
-            files.setdefault(file.target, []).append(file)
-    return {
-        target: TargetTotal(
-            rows=sum(file.rows for file in made),
-            files=len(made),
-            bytes=sum(file.bytes for file in made),
-            digest=add_digests(file.rows_digest for file in made),
-        )
-        for target, made in sorted(files.items())
-    }
 
 
 def commit_of(state: JobState, spec: RunSpec, staged: JournalFile, reports: Sequence[TaskReport]) -> Commit:

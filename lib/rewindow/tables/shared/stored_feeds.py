@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rewindow.control.ingest.feed_progress import progress_lines
-from rewindow.control.ingest.landings import GENERATION, LANDING, Feed, fold_feed
-from rewindow.control.ingest.stored_progress import feed_of
-from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.control.ingest.feed_progress import feed_of, progress_lines
+from rewindow.control.ingest.landings import GENERATION, LANDING, Feed, HeldFile, fold_feed
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import identity, known_part
 from rewindow.errors import SourceError

@@ -62,7 +62,7 @@ def items(text: str, *, constants: bool = False) -> list[Member]:
 
 def _parts(text: str, position: int, closing: str, *, constants: bool) -> Iterator[Member]:
     """Yield the fields or elements of the object or list that begins at a position. Check that nothing follows it."""
-    _check_depth(text, MAX_DEPTH)
+    _check_depth(text)
     decode = _DECODERS[constants].raw_decode
     is_object = closing == "}"
     position = _after_blanks(text, position + 1)
@@ -122,13 +122,13 @@ def _check_halves(value: Any, text: str, start: int, end: int) -> None:
         raise TokenError(_located("half a character (a surrogate without its pair)", start))
 
 
-def _check_depth(text: str, most: int) -> None:
-    if text.count("{") + text.count("[") <= most:
+def _check_depth(text: str) -> None:
+    if text.count("{") + text.count("[") <= MAX_DEPTH:
         return
     depth = 0
     for sign in re.findall(r"[\[{}\]]", _STRING.sub('""', text)):
         depth += 1 if sign in "{[" else -1
-        if depth > most:
+        if depth > MAX_DEPTH:
             raise TokenError(f"nested more than {MAX_DEPTH} levels deep")
 
 

@@ -1,4 +1,4 @@
-"""The warnings of a landing about probable mistakes in its sources, and the order in which it lands their records. Pure.
+"""What `land` reports: the landings of a call, why nothing was landed, and warnings about probable mistakes in the sources. Pure.
 
 These are the warnings:
 
@@ -15,20 +15,178 @@ These are the warnings:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 from rewindow.config.feed import TABLE_FORMATS
-from rewindow.contracts.ingest import FILE_ORDER, FeedSpec, SourceLook
+from rewindow.contracts.ingest import DAY_GRID, FILE_ORDER, FeedSpec, SourceLook
+from rewindow.contracts.instants import instant
 from rewindow.contracts.landing_protocol import Block
+from rewindow.control.health.waiting_sources import not_followed
 from rewindow.control.ingest.decide import DecidedLanding, all_refused
+from rewindow.control.ingest.discover import Due, NothingDue
 from rewindow.control.ingest.feed_progress import Flat
-from rewindow.control.ingest.landings import Feed
+from rewindow.control.ingest.intervals import kept_grid
+from rewindow.control.ingest.landings import Feed, Landing
+from rewindow.control.ingest.protocols import Call, LandRequest
 from rewindow.errors import ReasonMessage, WarningMessage
 
 _SHOWN = 3
 """The most partitions that a warning names."""
 
 
-def all_quarantined(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterator[WarningMessage]:
+@dataclass(frozen=True, slots=True)
+class LandReport:
+    """The result of a call: the landings' numbers, their total counts, and the feed's watermark (epoch ms, -1: none).
+
+    ``was_interrupted``: an earlier call started this generation and died before its landings were published; this call only
+    published them.
+    """
+
+    feed: str
+    generation: int
+    watermark_ms: int
+    landings: tuple[int, ...] = ()
+    rows: int = 0
+    quarantined: int = 0
+    behind: int = 0
+    unarrived: int = 0
+    """The number of quarantined rows without an arrival."""
+    enforced: int = 0
+    was_interrupted: bool = False
+    warnings: tuple[WarningMessage, ...] = ()
+    """Warnings about probable mistakes: see the docstring of this module."""
+    orders: tuple[ReasonMessage, ...] = ()
+    """In the first landings of a generation: the rule that orders records, for logs whose records cannot be late in a landing."""
+    waiting: ReasonMessage | None = None
+    """Why nothing was landed, or why some intervals that are over were not. For example, rows wait for the end of an interval."""
+    held_ms: int = 0
+    """If the output of a job was landed: how long (ms) the job may hold rows back. The watermark is lower by this time."""
+
+    @classmethod
+    def of(cls, feed: str, landings: Sequence[Landing], *, was_interrupted: bool = False) -> LandReport:
+        """Return the report of some landings of one generation."""
+        counts = [landing.counts or {} for landing in landings]
+        return cls(
+            feed,
+            landings[-1].generation,
+            landings[-1].watermark_ms,
+            tuple(landing.number for landing in landings),
+            held_ms=landings[-1].held_ms,
+            rows=sum(count.get("rows", 0) for count in counts),
+            quarantined=sum(count.get("quarantined", 0) for count in counts),
+            behind=sum(count.get("behind", 0) for count in counts),
+            unarrived=sum(count.get("unarrived", 0) for count in counts),
+            enforced=sum(count.get("enforced", 0) for count in counts),
+            was_interrupted=was_interrupted,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as JSON values. Unknown or absent values are None."""
+        watermark_ms = None if self.watermark_ms < 0 else self.watermark_ms
+        codes = [warning.code for warning in self.warnings]
+        waiting_code = self.waiting.code if self.waiting else None
+        return {
+            **asdict(self),
+            "warning_codes": codes,
+            "watermark_ms": watermark_ms,
+            "order_codes": [order.code for order in self.orders],
+            "waiting_code": waiting_code,
+        }
+
+
+def report_of(call: Call, due: Due, decided: Sequence[DecidedLanding], *, has_lost_files: bool) -> LandReport:
+    """Return the report of a call that made landings. ``has_lost_files``: files of the earlier landings are gone."""
+    report = LandReport.of(call.feed.feed, [decision.landing for decision in decided])
+    flat = [call.progress.flat, *(landing.flat for landing in decided)]
+    return replace(
+        report,
+        # Once per generation, because no later landing can have another order.
+        orders=tuple(_orders(call.feed)) if call.generation.is_new else (),
+        waiting=not_followed(call.feed, due.window.until_ms) if due.leaves_open else None,
+        warnings=(
+            *((_replaced(call.feed),) if has_lost_files else ()),
+            *_kept_grid(call),
+            *_files_out_of_order(call.feed, due.inspected),
+            *_outputs_as_tables(call.feed, due.inspected),
+            *_empty_files(call.feed, due.inspected),
+            *_open_ended_files(call.feed, due.inspected),
+            *changed_extractors(call.progress.feed, call.request.extractors),
+            *_all_quarantined(call.feed, decided),
+            *_keyless_records(call.feed, decided),
+            *(
+                sentence
+                for number, (before, now) in zip(report.landings, pairwise(flat), strict=True)
+                for sentence in _flat_columns_found(call.feed.feed, number, before, now)
+            ),
+            *declared_too_low(call.feed, call.request, report.watermark_ms),
+        ),
+    )
+
+
+def nothing_landed(call: Call, nothing: NothingDue, with_nulls: str = "") -> LandReport:
+    """Return the report of a call that made no landing. ``with_nulls``: the new columns that are null in kept landings."""
+    waiting, watermark_ms = nothing.waiting, call.progress.watermark_ms
+    notes = (*_empty_files(call.feed, nothing.inspected), *declared_too_low(call.feed, call.request, watermark_ms))
+    others = waiting or "nothing is new to land"
+    if call.generation.is_change:
+        waiting = ReasonMessage(
+            "generation-keeps-landings",
+            "generation {generation} keeps landings 1 to {kept}{nulls}, and {others}",
+            generation=call.generation.number,
+            kept=call.generation.kept,
+            nulls=with_nulls,
+            others=others,
+        )
+    elif call.generation.is_new and call.generation.kept:
+        waiting = ReasonMessage(
+            "generation-not-started",
+            "no generation was started, because --keep {kept} keeps all landings as they are, and {others}",
+            kept=call.generation.kept,
+            others=others,
+        )
+    return LandReport(call.feed.feed, call.generation.number, watermark_ms, warnings=notes, waiting=waiting)
+
+
+def declared_too_low(feed: FeedSpec, request: LandRequest, watermark_ms: int) -> tuple[WarningMessage, ...]:
+    """Return a warning if a call declares a watermark below the feed's watermark, which never decreases."""
+    if request.watermark_ms is None or request.watermark_ms >= watermark_ms:
+        return ()
+    warning = WarningMessage(
+        "declared-watermark-too-low",
+        "feed {feed}: the log was complete through {reached} already, so the declared {declared} changes nothing",
+        feed=feed.feed,
+        reached=instant(watermark_ms),
+        declared=instant(request.watermark_ms),
+    )
+    return (warning,)
+
+
+def _kept_grid(call: Call) -> tuple[WarningMessage, ...]:
+    """Return the warning that the intervals of older landings are kept, until a landing records the rule of its intervals."""
+    feed, progress = call.feed, call.progress
+    if (
+        feed.every is None
+        or feed.grid == DAY_GRID
+        or progress.feed is None
+        or progress.feed.landings[progress.number - 1].grid
+    ):
+        return ()
+    warning = kept_grid(feed, call.request.now_ms)
+    return () if warning is None else (warning,)
+
+
+def _replaced(feed: FeedSpec) -> WarningMessage:
+    return WarningMessage(
+        "landed-files-replaced",
+        "feed {feed}: files of earlier landings are gone, so `why` and `verify` cannot explain what runs made of them. This "
+        "generation replaces them",
+        feed=feed.feed,
+    )
+
+
+def _all_quarantined(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterator[WarningMessage]:
     """Yield a warning for each log whose new records were all quarantined."""
     for spec in feed.logs:
         blocks = [block for landing in decided for block in landing.blocks.get(spec.topic, ())]
@@ -47,7 +205,7 @@ def all_quarantined(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterat
             )
 
 
-def keyless_records(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterator[WarningMessage]:
+def _keyless_records(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterator[WarningMessage]:
     """Yield a warning for each log with landed records whose key is null."""
     for spec in feed.logs:
         blocks = [block for landing in decided for block in landing.blocks.get(spec.topic, ()) if block.keyless]
@@ -68,7 +226,7 @@ def keyless_records(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterat
             )
 
 
-def orders(feed: FeedSpec) -> Iterator[ReasonMessage]:
+def _orders(feed: FeedSpec) -> Iterator[ReasonMessage]:
     """Yield the rule that orders a log's records, for each log that states no order itself.
 
     Its records may have had another order in their topic, and other records may have been late there.
@@ -89,7 +247,7 @@ def orders(feed: FeedSpec) -> Iterator[ReasonMessage]:
         )
 
 
-def files_out_of_order(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[WarningMessage]:
+def _files_out_of_order(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[WarningMessage]:
     """Yield a warning for each log in file order with a new file that would precede landed files in a new generation."""
     for spec in feed.logs:
         look = inspected[spec.topic]
@@ -106,7 +264,7 @@ def files_out_of_order(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> I
             )
 
 
-def outputs_as_tables(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[WarningMessage]:
+def _outputs_as_tables(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[WarningMessage]:
     """Yield a warning for each log whose source is declared as a table, but is the table of a job's output."""
     for topic, look in inspected.items():
         if look.owner is not None:
@@ -120,7 +278,7 @@ def outputs_as_tables(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> It
             )
 
 
-def empty_files(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[WarningMessage]:
+def _empty_files(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[WarningMessage]:
     """Yield a warning for each log whose source has new text files without rows."""
     for topic, look in inspected.items():
         if look.empty:
@@ -138,7 +296,7 @@ def empty_files(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator
             )
 
 
-def open_ended_files(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[WarningMessage]:
+def _open_ended_files(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[WarningMessage]:
     """Yield a warning for each log whose source has new files that may be incomplete, because their last line has no end."""
     for topic, look in inspected.items():
         if look.open_ended:
@@ -190,7 +348,7 @@ def _where(blocks: Sequence[Block]) -> str:
     return "; ".join([*named, *(["..."] if len(blocks) > _SHOWN else [])])
 
 
-def flat_columns_found(
+def _flat_columns_found(
     feed: str, landing: int, before: Mapping[str, Flat], now: Mapping[str, Flat]
 ) -> Iterator[WarningMessage]:
     """Yield a warning for each column that is null, also in a first landing, or constant, and was not so before."""
