@@ -39,7 +39,7 @@ def lines_of(result: Mapping[str, Any], where: str = "") -> Iterator[str]:
     if "into" in result:
         done = "promoted to" if result.get("is_new") else "is already part of"
         yield f"Branch {result['branch']}: {done} {result['into']}, which is at {result['at']}"
-    if isinstance(result.get("dropped"), str):  # `run` has a mapping of reasons under this key
+    if isinstance(result.get("dropped"), str):  # in results of `run`, "dropped" is a mapping of counts
         yield f"Branch {result['dropped']} is dropped. `rewindow gc` deletes its tables once they are old enough"
     for name, one in result.items():
         if isinstance(one, Mapping) and "deleted" in one:
