@@ -204,15 +204,15 @@ class JobBranches:
         if end is not None or first > len(feed.landings):
             return UsageError(
                 "backfill-begins-after-end",
-                "nothing to replay: --from {start} is after landing {last}, the last that is asked for",
+                "nothing to replay: --from {start} is after landing {last}, the last requested one",
                 start=start,
                 last=last,
             )
         return UsageError(
             "backfill-begins-after-main",
-            "nothing to replay: --from {start} begins with landing {first}, but main has taken landings 1 to {last} only, and a "
-            "backfill replays what main has taken. `rewindow run {job}` takes landing {first}. If that run is refused, backfill "
-            "from an earlier landing, promote the branch, and run then",
+            "nothing to replay: --from {start} begins with landing {first}, but main has taken only landings 1 to "
+            "{last}, and a backfill replays only these. `rewindow run {job}` takes landing {first}. If that run is "
+            "refused, backfill from an earlier landing, promote the branch, then run",
             start=start,
             first=first,
             last=last,

@@ -143,8 +143,8 @@ def _check_complete(path: str, target: str, chain: Sequence[CommittedRun], files
             rows = rows_of_run.get(run.spec.run, 0)
             raise StorageError(
                 "changelog-altered",
-                "the changelog {path} has {rows} rows of run {run}, {due} were committed: it was altered "
-                "outside rewindow. {fix}",
+                "the changelog {path} has {rows} rows of run {run}, but {due} were committed: it was altered outside "
+                "rewindow. {fix}",
                 path=path,
                 rows=rows,
                 run=run.spec.name,
