@@ -76,8 +76,8 @@ def reason_of(result: Mapping[str, Any]) -> str:
 def did_nothing(result: Mapping[str, Any]) -> bool:
     """Return whether a command certainly found nothing to do. False for commands whose result does not say so.
 
-    The ``--json`` output of `run` has ``published`` and ``run``, that of `promote` ``published`` and ``is_new``, that of
-    `publish` ``published`` and ``accepted``, that of `land` ``landings``.
+    The ``--json`` output of `run` has ``published`` and ``run``. `promote` has ``published`` and ``is_new``, `publish` has
+    ``published`` and ``accepted``, and `land` has ``landings``.
     """
     if "published" in result:
         return not any(result.get(name) for name in ("run", "is_new", "lagged", "taken_over", "accepted"))

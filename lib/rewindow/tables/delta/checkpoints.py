@@ -99,7 +99,9 @@ def _partition_of(path: str) -> int | None:
 
 
 def _is_staged(file: TableFile, attempts: Mapping[int, str]) -> bool:
-    """Return whether a run staged this file. Such a file has rows of one run, and the name of that run's attempt, if known.
+    """Return whether a run staged this file.
+
+    Such a file has rows of one run, and its name begins with that run's attempt, if known.
 
     ``attempts``: from run id to attempt, for the runs that are read.
     """

@@ -71,7 +71,7 @@ class _TableCommit:
 
 
 def _read_commit(root: str, version: int) -> _TableCommit | None:
-    """Return the commit of a version, or None if the log no longer has it, or only a broken file of it."""
+    """Return the commit of a version; None if its file in the log is gone or broken."""
     try:
         text = _read(f"{root.rstrip('/')}/_delta_log/{version:020}.json")
         return _parse(root, version, (json.loads(line) for line in text.split("\n") if line)) if text else None
