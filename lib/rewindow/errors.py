@@ -181,7 +181,7 @@ class HintMessage(Message):
 
 
 class ReasonMessage(Message):
-    """Why nothing is run or landed, what a feed or job waits for, why a key has no row, or what `why` notes of a row."""
+    """A reason: why nothing is run or landed, what a job waits for, why a key has no row, or what `why` says about a row."""
 
     __slots__ = ()
 

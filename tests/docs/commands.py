@@ -16,18 +16,18 @@ HEAD = f"""\
 # Commands
 
 `rewindow COMMAND --help` prints the same. `rewindow --version` shows the versions. The [exit code](exit-codes.md) of a command
-says what to do next. `JOB` is the name of a job: that of its file, `conf/jobs/JOB.yaml`.
+says what to do next. `JOB` is the name of a job, which its file has, too: `conf/jobs/JOB.yaml`.
 
 * All commands except `setup` accept `--json`: keys in snake case, null for what is unknown, times in epoch milliseconds with
   `_ms` names.
 * Commands that use tables accept `--target NAME` (default `local`), `--project FOLDER` and `--debug`.
-* A command takes the project of the working folder, or of `--project FOLDER`: the nearest folder with `conf/`, there or above. It
-  runs the project's code, so a project that was only found above must belong to you or to root, and not be writable for everyone
-  (77).
+* A command works on a project. It looks for a folder with `conf/` in the working folder (or `--project FOLDER`) and then in the
+  folders above. A command runs the project's code. So if it finds the project in a folder above, this folder must belong to you
+  or to root, and must not be writable for everyone (77).
 * With `--log-format json` (or `text`) each step and task writes a line to stderr, with job, branch, run, sub-topology and
   partition.
 * If standard output cannot be written, because a disk is full, a command still does its work, and then ends with 71 or 74
-  (`stdout-not-written`). A closed stream or pipe is no error. Characters that steer a terminal are shown as escapes (`\\x1b`).
+  (`stdout-not-written`). A closed stream or pipe is no error. Control characters of a terminal are shown as escapes (`\\x1b`).
 * On a terminal, `run` and `land` show their progress and the remaining time. `run` ends with a summary of records, rows and drops
   by reason (`summary` in `--json`).
 * `run --branch NAME` replays into separate tables (`<table>__NAME`) and changes nothing that is published.

@@ -31,10 +31,10 @@ def page() -> str:
     journal = [(field.name, str(field.type)) for field in JOURNAL]
     return HEAD + "\n".join(
         (
-            _section("Output tables", "`a/b` for the table `a.b`; `a/b__<branch>` on a branch other than `main`. The rows of "
-                     "all committed runs. A list, as `Collect` makes it, or another value without a type of its own is a "
-                     "column of JSON text: `json.loads` reads it.", _columns((KEY_AND_VALUE, *OUTPUT_META))),
-            _section("Logs", "`logs/<feed>/<topic>`. What `land` made of the sources. Partitioned by `generation` and "
+            _section("Output tables", "`a/b` for the table `a.b`; `a/b__<branch>` on a branch other than `main`. It has the"
+                     " rows of all committed runs. A list, as `Collect` makes it, or another value without"
+                     " a type of its own is a column of JSON text: `json.loads` reads it.", _columns((KEY_AND_VALUE, *OUTPUT_META))),
+            _section("Logs", "`logs/<feed>/<topic>`. The landed rows. Partitioned by `generation` and "
                      "`partition`, which are INT.",
                      _columns((*LOG_COLUMNS, KEY_AND_VALUE))),
             _section("Changelogs", "`state/<job>/<store>/<columns>`. The stores: one row per key and run.",
@@ -46,17 +46,18 @@ def page() -> str:
             _section("rewindow/expectations", "What was observed of the [expectations](../guides/expectations.md) of each run.",
                      _columns(EXPECTATION_COLUMNS)),
             _section("rewindow/landings and rewindow/runs", "The ledgers: the decisions about feeds and jobs, in order. "
-                     "`body` is JSON. The folder `_folds` beside the rows has what most of them give, so that a command need "
-                     "not read them; `_checked_folds` notes which one `gc` has compared with the rows. Both decide nothing, and "
-                     "may be deleted.", ledger),
+                     "`body` is JSON. The folder `_folds` beside the rows has the state that most of them give, so that "
+                     "commands need not read these rows. `_checked_folds` notes which stored state `gc` has compared with the "
+                     "rows. You may delete both folders, because only the rows decide.", ledger),
             _section("rewindow/journal", "The manifests: the files that each attempt staged. `report` is JSON.", journal),
-            _section("rewindow_ledger of a catalog", "With `commit: spark`, the ledgers and the journal are this one table, "
-                     "partitioned by `name` (a job, or `feed:<feed>`). `kind` is that of a ledger row, which has a `seq`, or "
-                     "`report`, `block` (the bytes of a staged file, in `data`) or `metric`. Rows of the journal count only if a "
-                     "ledger row names their attempt, and [`gc`](../guides/gc.md#in-a-catalog) deletes those that nothing needs. "
-                     "`recorded_at` is the time of the append. A row of the kind `fold` in `fold:<name>` has what most rows of a "
-                     "ledger give, so that commands read only the last ones: it decides nothing, and may be deleted. "
-                     "`rewindow_metrics` is a view of this table; there are no changelogs.",
+            _section("rewindow_ledger of a catalog",
+                     "With `commit: spark`, the ledgers and the journal are this one table, partitioned by `name` (a job, "
+                     "or `feed:<feed>`). A row of a ledger has its kind in `kind`, and a `seq`. The other kinds are "
+                     "`report`, `block` (the bytes of a staged file, in `data`) and `metric`. Rows of the journal count "
+                     "only if a ledger row names their attempt, and [`gc`](../guides/gc.md#in-a-catalog) deletes those "
+                     "that nothing needs. `recorded_at` is the time of the append. A row of the kind `fold` in "
+                     "`fold:<name>` has the state that most rows of a ledger give, so that commands read only the last "
+                     "rows. You may delete it. `rewindow_metrics` is a view of this table; there are no changelogs.",
                      _columns(OWN_COLUMNS)),
         )
     )  # fmt: skip

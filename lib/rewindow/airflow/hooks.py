@@ -87,7 +87,7 @@ def _azure(conn: Fields) -> _Settings:
 
 def _google(conn: Fields) -> _Settings:
     """Read a connection as `GoogleBaseHook` does, but accept only a key file."""
-    # Both clients of a bucket read a key file, but none of these fields.
+    # Both clients of a bucket can read a key file. Neither of them knows these fields.
     names = ("keyfile_dict", "key_secret_name", "impersonation_chain", "credential_config_file")
     conn.refuse(*names, instead="give the path of a key file on the worker as key_path")
     return {_GOOGLE: conn["key_path"]} if conn["key_path"] else {}

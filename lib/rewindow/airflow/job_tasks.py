@@ -155,8 +155,9 @@ _COUNTS: Final = ("equal", "different", "only_first", "only_second")
 class PromoteOperator(RewindowOperator, ApprovalOperator):
     """Compares a branch with the published tables, asks for approval, and promotes the branch. Asks nobody if nothing differs.
 
-    This is one task, because whoever may trigger a DAG may also mark its tasks as successful, clear them and edit what they have
-    stored. So no other task decides whether the branch is promoted, and the question has nothing that another task has stored.
+    This is one task, because users who may trigger a DAG may also mark its tasks as successful, clear them and edit what they
+    have stored. So no other task decides whether the branch is promoted, and the question has nothing that another task has
+    stored.
 
     Args:
         job: The job.

@@ -39,7 +39,7 @@ def lines_of(result: Mapping[str, Any], where: str = "") -> Iterator[str]:
     if "into" in result:
         done = "promoted to" if result.get("is_new") else "is already part of"
         yield f"Branch {result['branch']}: {done} {result['into']}, which is at {result['at']}"
-    if isinstance(result.get("dropped"), str):  # `run` has a mapping of reasons under this key
+    if isinstance(result.get("dropped"), str):  # in results of `run`, "dropped" is a mapping of counts
         yield f"Branch {result['dropped']} is dropped. `rewindow gc` deletes its tables once they are old enough"
     for name, one in result.items():
         if isinstance(one, Mapping) and "deleted" in one:
@@ -76,8 +76,8 @@ def reason_of(result: Mapping[str, Any]) -> str:
 def did_nothing(result: Mapping[str, Any]) -> bool:
     """Return whether a command certainly found nothing to do. False for commands whose result does not say so.
 
-    The ``--json`` output of `run` has ``published`` and ``run``, that of `promote` ``published`` and ``is_new``, that of
-    `publish` ``published`` and ``accepted``, that of `land` ``landings``.
+    The ``--json`` output of `run` has ``published`` and ``run``. `promote` has ``published`` and ``is_new``, `publish` has
+    ``published`` and ``accepted``, and `land` has ``landings``.
     """
     if "published" in result:
         return not any(result.get(name) for name in ("run", "is_new", "lagged", "taken_over", "accepted"))

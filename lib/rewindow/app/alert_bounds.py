@@ -95,7 +95,7 @@ def _share(kind: str, bound: float, figures: Mapping[str, Any], command: Command
     runs = "run" if figures["over_runs"] == 1 else f"{figures['over_runs']:,} runs"
     message = FindingMessage(
         "too-many-records-lost",
-        "{lost} of {records} in the last {runs}, {share}, at most {bound} are allowed",
+        "{lost} of {records} in the last {runs}, {share}, but at most {bound} are allowed",
         lost=counted(figures[kind], f"{kind} record", many=f"{kind} records"),
         records=number(records),
         runs=runs,
@@ -120,7 +120,7 @@ def _growth(bounds: AlertsConfig, figures: Mapping[str, Any], command: Command, 
     elif bounds.files is not None and not _within(files, bounds.files):
         message = FindingMessage(
             "too-many-files",
-            "state and journal have {files} files{after}, at most {bound} are allowed",
+            "state and journal have {files} files{after}, but at most {bound} are allowed",
             files=number(files),
             after=after,
             bound=number(bounds.files),
@@ -134,7 +134,7 @@ def _growth(bounds: AlertsConfig, figures: Mapping[str, Any], command: Command, 
         shown = "unknown" if written is None else size(round(written))
         message = FindingMessage(
             "state-too-large",
-            "state and journal have {size}{after}, at most {bound} are allowed",
+            "state and journal have {size}{after}, but at most {bound} are allowed",
             size=shown,
             after=after,
             bound=size(bounds.size),

@@ -204,15 +204,15 @@ class JobBranches:
         if end is not None or first > len(feed.landings):
             return UsageError(
                 "backfill-begins-after-end",
-                "nothing to replay: --from {start} is after landing {last}, the last that is asked for",
+                "nothing to replay: --from {start} is after landing {last}, the last requested one",
                 start=start,
                 last=last,
             )
         return UsageError(
             "backfill-begins-after-main",
-            "nothing to replay: --from {start} begins with landing {first}, but main has taken landings 1 to {last} only, and a "
-            "backfill replays what main has taken. `rewindow run {job}` takes landing {first}. If that run is refused, backfill "
-            "from an earlier landing, promote the branch, and run then",
+            "nothing to replay: --from {start} begins with landing {first}, but main has taken only landings 1 to "
+            "{last}, and a backfill replays only these. `rewindow run {job}` takes landing {first}. If that run is "
+            "refused, backfill from an earlier landing, promote the branch, then run",
             start=start,
             first=first,
             last=last,
@@ -318,13 +318,14 @@ class JobBranches:
         for target, keys in output_keys.items():
             tables = [branch.tables[target] for branch in (ours, theirs) if target in branch.tables]
             if len(tables) == 2:
-                # The rows of a final run have the number of the epoch after its last one.
+                # A final run adds an epoch after its last landing, and its rows have the number of this epoch.
                 diffs[target.removeprefix(OUTPUT)] = self._tables.compare(
                     tables[0], tables[1], keys, epochs=(after, through + has_finals), samples=samples
                 )
         now = self.state
         if any(shared_runs(branch.runs, now.branch(branch.name).runs) < len(branch.runs) for branch in (ours, theirs)):
-            # Another process has taken runs back, so what was read may be neither the rows before nor those after.
+            # Another process has taken runs back. The rows may have been read partly before and partly after that, so compare
+            # again.
             return self.diff(first, second, samples)
         shared = ours.runs[common - 1].spec.name if common else None
         holds = [hold for name in dict.fromkeys((first, second)) for hold in describe_holds(state, name)[:1]]

@@ -117,14 +117,16 @@ def _checked(expectation: Expectation, types: Mapping[str, str], keys: Sequence[
     column = expectation.columns[0]
     if types[column] == "binary":
         raise ConfigError(
-            "expectation-on-binary", "{column!r} is binary, which has no bounds and words: use `sql`", column=column
+            "expectation-on-binary",
+            "{column!r} is binary, so it has neither a range nor allowed values: use `sql`",
+            column=column,
         )
     typed = partial(_typed, column, types[column])
     if expectation.kind is Kind.VALUES:
         return replace(expectation, allowed=tuple(map(typed, expectation.allowed)))
     if types[column] == "boolean":
         raise ConfigError(
-            "expectation-range-on-boolean", "{column!r} is boolean, which has no range: use `values`", column=column
+            "expectation-range-on-boolean", "{column!r} is boolean, so it has no range: use `values`", column=column
         )
     low, high = (None if bound is None else typed(bound) for bound in (expectation.minimum, expectation.maximum))
     if low is not None and high is not None and low > high:
@@ -178,7 +180,8 @@ def _check_query(expectation: Expectation, columns: Sequence[Column]) -> None:
     except SlowQueryError as error:
         raise ConfigError(
             "expectation-query-endless",
-            "{expectation}: on tables without rows, this query did not end within {limit}: bound the rows that it makes itself",
+            "{expectation}: on tables without rows, this query did not end within {limit}: limit the rows that the "
+            "query itself generates",
             expectation=expectation.name,
             limit=error.limit,
         ) from error

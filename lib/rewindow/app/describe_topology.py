@@ -102,9 +102,10 @@ def _describe_node(node: Mapping[str, Any], batches: str | None) -> dict[str, An
 
 
 def _describe_batches(reason: str | None) -> dict[str, str]:
-    """Return how a `BatchProcessor` takes its records; an empty mapping for other nodes, which have no ``reason``.
+    """Return how a `BatchProcessor` takes its records. For other nodes, ``reason`` is None and the mapping is empty.
 
-    ``reason`` says why it takes records one by one; `MANY` means that it takes many at a time.
+    ``reason`` is `MANY` for a processor that takes many records at a time. Otherwise it says why the processor takes them one
+    by one.
     """
     if reason is None:
         return {}

@@ -49,21 +49,21 @@ def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") 
         return error
     if isinstance(error, KeyboardInterrupt):
         return StoppedError(
-            "command-interrupted", "interrupted. What it had committed, if anything, is kept: run the command again"
+            "command-interrupted", "interrupted. Anything that was committed is kept: run the command again"
         )
     if isinstance(error, MemoryError):
         return LimitError(
             "process-out-of-memory",
-            "out of memory ({reason}): give the process more, then run the command again, which "
-            "finishes what this one began. A run takes less with `limits: {{store_memory: ..}}` in "
-            "the job's file, a landing with `landing: {{memory: ..}}` in the feed's",
+            "out of memory ({reason}): give the process more, then run the command again, which completes this one. A "
+            "run takes less with `limits: {{store_memory: ..}}` in the job's file, a landing with `landing: {{memory: "
+            "..}}` in the feed's file",
             reason=str(error),
         )
     if _is_of_process(error):
         return LimitError(
             "process-limit-reached",
-            "{reason}. The process probably has too little memory, or too few file handles or threads: give it more (see "
-            "ulimit), then run the command again, which finishes what this one began",
+            "{reason}. The process probably has too little memory, or too few file handles or threads: raise its "
+            "limits (see ulimit), then run the command again, which completes this one",
             reason=one_line(f"{type(error).__name__}: {error}"),
         )
     if isinstance(error, OSError):

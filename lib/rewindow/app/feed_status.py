@@ -104,7 +104,7 @@ def _with_rows(spec: FeedSpec, looks: Mapping[str, SourceLook]) -> tuple[dict[st
 
     with_rows, names = dict(looks), []
     for log in spec.logs:
-        if log.source.format != "parquet":  # of text formats, only files with rows were found
+        if log.source.format != "parquet":  # files of other formats are found only if they have rows
             continue
         fresh = looks[log.topic].fresh
         if fresh and not any(has_rows(log.source, piece.path) for piece in fresh):

@@ -180,8 +180,8 @@ def is_quarantine(name: str) -> bool:
 def find_outputs(project: OpenProject, name: str, *, or_else: str = "") -> tuple[JobConfig, list[str]]:
     """Return the job and the output topics of a name: all outputs of a job, or the one output of a table.
 
-    ``or_else``: other names that the caller accepts, as the end of an error's sentence. Raises `UsageError` (2) for a name of no
-    job and no output.
+    ``or_else`` ends the sentence of the error, and names what else the caller accepts. Raises `UsageError` (2) if no job or
+    output has the name.
     """
     jobs = names_of(project.root, "jobs")
     if name in jobs:

@@ -271,8 +271,8 @@ class _JobCheck:
         tables, entry = self.project.tables, self.entry
         self.figures["lagging"] = lacks = dict(tables.lagging(entry.name, self.state, self.branch.name))
         if entry.exit_code == StorageError.exit_code:
-            # Missing tables are left out. `self.entry` already reports them (74), and the fix here is `run`, which would not
-            # restore them.
+            # Leave out missing tables: `self.entry` already reports them (74). This finding advises `run`, which does not
+            # restore a table.
             own = self.branch.tables
             lacks = {target: n for target, n in lacks.items() if tables.version_of(own[target]) is not None}
         yield from findings.lagging(lacks, "tables", "commit", self.command("run"))
@@ -288,7 +288,8 @@ class _JobCheck:
         config, schedule = self.config, self.config.schedule
         if schedule is None or not self.entry.waiting:
             return
-        # The run that was due last may not have started yet. So a landing is missed if the run before should have taken it.
+        # The last scheduled run may not have started yet. So a landing counts as missed if the run before that should have
+        # taken it.
         due = last_due(schedule, self.view.now_ms, load_feed(self.project.root, config.feed).zone, 2)
         landed_ms = findings.landed_at(self.view.rows(config.feed), (self.entry.epoch or 0) + 1)
         yield from findings.overdue_run(self.entry, landed_ms, schedule, due, self.command)

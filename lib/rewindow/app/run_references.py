@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def starting_epoch(state: JobState, main: Branch, feed: Feed, text: str) -> int:
-    """Return the first epoch of a run, landing or event time. Raises `UsageError` (2) for a text that is none of these."""
+    """Return the first epoch of a run, landing or event time. Raises `UsageError` (2) for any other text."""
     if "/" in text:
         return find_run(state, main, text).spec.input.first
     number = whole_number(text)
@@ -35,9 +35,9 @@ def starting_epoch(state: JobState, main: Branch, feed: Feed, text: str) -> int:
 
 
 def request_through(state: JobState, main: Branch, branch: str, text: str | None) -> RunRequest:
-    """Return the request for a run of ``branch`` up to a run, landing or event time, by default the last epoch of `main`.
+    """Return the request for a run of ``branch`` that stops where ``text`` says; by default at the last epoch of `main`.
 
-    Raises `UsageError` (2) for a text that is none of these.
+    ``text`` is the name of a run, the number of a landing, or an event time. Raises `UsageError` (2) for any other text.
     """
     if text is None:
         return RunRequest(branch=branch, through_landing=main.last_epoch or None)
@@ -51,10 +51,9 @@ def request_through(state: JobState, main: Branch, branch: str, text: str | None
 
 @contextmanager
 def without_options(remedy: str, *own: str) -> Iterator[None]:
-    """Add a remedy to errors that advise an option of `run`, their fact ``run_option``, unless the command has it.
+    """Add a remedy to errors that advise an option of `run` (their fact ``run_option``), unless this command has that option.
 
-    ``own`` are the options of the command. One that makes runs, such as `promote`, has few of them. ``remedy`` says what to do
-    instead of ``{option}``.
+    ``own`` are the options of `run` that this command has, too. ``remedy`` says what to do instead of ``{option}``.
     """
     try:
         yield

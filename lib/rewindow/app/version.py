@@ -32,9 +32,9 @@ def check_own_code(root: Path, running: str = RUNNING) -> None:
         return
     raise ConfigError(
         "environment-of-other-tree",
-        "{project} has rewindow's code in lib/, but this command runs the code of {other}: its environment "
-        "was made there, and copied or shared. Make one here with `make clean setup`, or set PYTHONPATH to "
-        "this lib/",
+        "{project} has rewindow's code in lib/, but this command runs the code of {other}: its Python environment "
+        "was made there, then copied or shared. Make an environment here with `make clean setup`, or set "
+        "PYTHONPATH to this lib/",
         project=root,
         other=other,
     )

@@ -114,7 +114,7 @@ class LogConfig(ConfigValue):
     """The column of the time of arrival. Default: for a table, the time of the commit that added the row; for files, none."""
     order: RowOrder = ()
     """How to sort rows that arrived at the same time: by a list of columns, then by timestamp; or with ``file`` by the names of
-    their files, then as they stand in a file. Default: by timestamp."""
+    their files, then by their position in the file. Default: by timestamp."""
     ignore: Fields = ()
     """Fields that files may have, but that are not landed. ``ignore`` and ``optional`` use the names of the source."""
     optional: Fields = ()

@@ -94,8 +94,8 @@ def load_feed(root: Path, name: str) -> FeedConfig:
             with at(root, "feeds", name, "logs", next(iter(feed.logs)), "source", "job"):
                 raise ConfigError(
                     "feed-reads-itself",
-                    "the feed {feed} reads what is made from it (by {jobs}), so there would always be more to land: name another "
-                    "job",
+                    "the feed {feed} reads an output that is made from this feed (by {jobs}), so each landing would make more "
+                    "rows to land: name another job",
                     feed=name,
                     jobs=" and ".join(jobs),
                 )

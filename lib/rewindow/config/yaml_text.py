@@ -306,7 +306,7 @@ def mistakes_of(error: ValidationError, model: type[BaseModel], document: Docume
 
 
 def nearest(word: str, known: Sequence[str]) -> str | None:
-    """Return the known word that was probably meant by a misspelt word; None if no known word is similar."""
+    """Return the known word that is most similar to a misspelt word; None if no known word is similar."""
     lower = {name.lower(): name for name in reversed(known)}
     close = difflib.get_close_matches(word.lower().replace("-", "_"), lower, n=1) or difflib.get_close_matches(
         word.lower(), lower, n=1

@@ -73,7 +73,7 @@ _Apply = Callable[[TextOptions, Any], TextOptions]
 def _date_format(found: TextOptions, value: Any) -> TextOptions:
     pattern = _pattern(value)
     if pattern.has_time:
-        raise ValueError(f"the pattern {value!r} of dates has a time")
+        raise ValueError(f"the pattern {value!r} for dates contains a time of day")
     return replace(found, date=pattern)
 
 
@@ -136,7 +136,7 @@ def _constants(found: TextOptions, more: Mapping[str, str]) -> TextOptions:
 
 def _decimal(value: Any) -> str:
     if str(value) not in {".", ","}:
-        raise ValueError(f"{value!r} begins no fraction: use . or ,")
+        raise ValueError(f"{value!r} cannot separate a fraction: use . or ,")
     return str(value)
 
 
@@ -167,7 +167,7 @@ def _sign_or_none(value: Any) -> str:
 
 def _thousands(value: Any) -> str:
     if str(value) not in _GROUPS:
-        raise ValueError(f"{value!r} groups no digits: use . or , or ' or a blank")
+        raise ValueError(f"{value!r} cannot separate groups of digits: use . or , or ' or a blank")
     return str(value)
 
 
@@ -234,7 +234,7 @@ def text_options(source_format: str, given: Mapping[str, Any]) -> TextOptions:
             raise ValueError(_refused(source_format, name))
         option, apply = known[lower[name.lower()]]
         if option in seen:
-            raise ValueError(f"{seen[option]} and {name} are one option: remove one of them")
+            raise ValueError(f"{seen[option]} and {name} are two names of one option: remove one of them")
         seen[option] = name
         try:
             found = apply(found, value)
@@ -318,13 +318,13 @@ def _time_pattern(pattern: str) -> TimePattern:
         is_open = form.endswith("{1,2}")
         if follows and (is_open or is_open_before):
             raise ValueError(
-                f"in the pattern {pattern!r}, nothing divides {token[0]} from what is before it: use two letters"
+                f"in the pattern {pattern!r}, {token[0]} follows another part without a separator: use two letters"
             )
         is_open_before, follows = is_open, True
         parts.append(part)
         found.append(f"(?P<{part}>{form})")
     if end != len(pattern):
-        raise ValueError(f"the pattern {pattern!r} has a quote without its end")
+        raise ValueError(f"the pattern {pattern!r} has an opening quote without a closing one")
     _check(pattern, frozenset(parts))
     return TimePattern(pattern, "^" + "".join(found) + "$", frozenset(parts))
 

@@ -99,12 +99,12 @@ def promote(job: str, name: str, binding: JobBinding, tables: Tables, *, into: s
 
 def drop(job: str, name: str, tables: Tables) -> _Travel:
     """Drop a branch. After that, no run continues it, and `gc` deletes its tables."""
-    # Unlike the other functions, this one publishes nothing first, because the branch's outputs may be broken, and the row makes
-    # publishing unnecessary. But the row must not take the number of a row that the ledger has lost.
+    # Unlike the other functions, this one publishes nothing first. The branch's outputs may be broken, and a dropped branch
+    # need not be published. But the row must not take the number of a row that the ledger has lost.
     tables.check_ledger(job, tables.state(job), name)
     row = yield from update(tables, job, "decide", lambda state: decide_drop(state, name))
-    # Publishing fails if files of the branch are gone that shared tables need. The next command on another branch then says
-    # how to repair these tables, and this repair succeeds because the branch is dropped.
+    # If shared tables need files of this branch that are gone, publishing fails. The next command on another branch then says
+    # how to repair these tables. The repair succeeds, because it does not need the files of a dropped branch.
     with suppress(StorageError):
         yield from catch_up(job, tables, name)
     return row

@@ -201,9 +201,9 @@ def _repeat(
         if content(made.get(target)) != content(committed.get(target)):
             raise InvariantError(
                 "repeated-rows-differ",
-                "run {run} was repeated and gave other rows than it committed. {output}: {difference}. Nothing "
-                "was changed. Either the job is not deterministic (a clock, a random number, the order of "
-                "a set) or its input was altered: restore the lost files from a copy",
+                "run {run} was repeated and gave other rows than it committed. {output}: {difference}. Nothing was "
+                "changed. The job is not deterministic (a clock, a random number, the order of a set), or its input was "
+                "altered. Restore the lost files from a copy",
                 run=run.spec.name,
                 output=target.removeprefix(OUTPUT),
                 difference=repair.first_difference(run, target, spec, reports),

@@ -99,10 +99,10 @@ def start(
 ) -> JobRun:
     """Start a run of a job, given by name or id, or return the run that an earlier call started.
 
-    Unless ``new``, an active or successful run of the same job, parameters and ``caller`` is returned instead of starting a
-    second one. ``again`` says, in words, how the caller starts another run after `_TRIES` runs have failed. Raises `ConfigError`
-    (78) for an unknown or ambiguous job and after `_TRIES` failed runs, `UsageError` (2) for a parameter with an unrendered
-    template, `AccessError` (77) and `StorageError` (74).
+    Without ``new``, the function starts no second run: it returns an active or successful run of the same job, parameters and
+    ``caller``. ``again`` says, in words, how the caller starts another run after `_TRIES` runs have failed. Raises
+    `ConfigError` (78) for an unknown or ambiguous job and after `_TRIES` failed runs, `UsageError` (2) for a parameter with an
+    unrendered template, `AccessError` (77) and `StorageError` (74).
     """
     for name, value in parameters.items():
         if "{{" in value:

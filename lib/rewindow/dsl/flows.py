@@ -57,7 +57,7 @@ class Flow:
         return next((column for column in self.value if column.name == name), None) if self.is_row else None
 
     def named(self, name: str) -> FlowColumn | None:
-        """Return the column for which a name in an expression stands; None if it does not stand for exactly one column."""
+        """Return the column that a name in an expression refers to; None if the name does not refer to exactly one column."""
         field = self.field(name)
         if field is not None:
             return field

@@ -72,7 +72,8 @@ def max_records(record_limit: int) -> BufferConfig:
 def max_bytes(byte_limit: int) -> BufferConfig:
     """Return the configuration of a buffer of at most this many bytes. By default it emits early when it is full.
 
-    An entry has 28 bytes and those of its key, topic, headers, new value, value last sent, and old value if it is another (D24).
+    The size of an entry is 28 bytes plus the bytes of its key, topic, headers, new value, the value that was last sent, and the
+    old value if that differs (D24).
     """
     return BufferConfig(Bounds(bytes=_limit(byte_limit, "max_bytes"), when_full=BufferFull.EMIT_EARLY))
 

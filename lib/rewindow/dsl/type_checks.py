@@ -221,8 +221,8 @@ def _attributes(code: CodeType, arguments: Mapping[str, _Argument | None]) -> It
     steps = list(dis.get_instructions(code))
     stored = [name for part in _codes(code) for step in dis.get_instructions(part) for name in _stored(step)]
     variables = {name: argument for name, argument in arguments.items() if name not in stored}
-    # `top` is what the last instruction left on top of the stack, if that is an argument. After an instruction that loads a
-    # constant, `below` is the argument below this constant.
+    # `top` is the argument that is on top of the stack after the last instruction. If that instruction loaded a constant,
+    # `below` is the argument under the constant.
     top: _Argument | None = None
     below: _Argument | None = None
     constant: Any = None

@@ -232,7 +232,7 @@ class Task:
         self._clocks.adopt(semantics)
 
     def _replay_rows(self, rank: int, rows: Rows) -> None:
-        """Process consecutive records of one topic, in batches if its node takes batches. If not, the task has no other topic."""
+        """Process consecutive records of one topic: in batches if its node takes batches, otherwise one by one."""
         assembly, topic, context = self._open(), self._topics[rank], self._task_context
         if rank not in self._batched:
             RecordReplay(assembly.entries[0], topic, self._clocks, context, self._check_stores).replay(rows)

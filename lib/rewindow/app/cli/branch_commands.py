@@ -132,7 +132,7 @@ def promote(
     job: Job,
     branch: BranchName,
     into: Annotated[
-        str, typer.Option(metavar="NAME", help="Branch that it replaces.", autocompletion=branch_names)
+        str, typer.Option(metavar="NAME", help="Branch whose runs are replaced.", autocompletion=branch_names)
     ] = MAIN,
     target: Target = "local",
     folder: Folder = ".",

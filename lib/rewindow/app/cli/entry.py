@@ -213,7 +213,7 @@ def raise_interrupt_again(unraisable: UnraisableHookArgs) -> None:
     Python would print its stack trace, and the command would go on.
     """
     if unraisable.exc_type is KeyboardInterrupt:
-        # At once, the interrupt would come in this function, and be swallowed, too.
+        # If this function raised the interrupt itself, Python would swallow it again. So a timer raises it after the return.
         Timer(_SECONDS_TO_RETURN, interrupt_main).start()
     else:
         sys.__unraisablehook__(unraisable)

@@ -28,7 +28,7 @@ def head(
         str,
         typer.Argument(
             metavar="JOB|TABLE",
-            help="A job, for all its outputs, an output table, or rewindow.quarantine.",
+            help="A job (shows all its outputs), an output table, or rewindow.quarantine.",
             autocompletion=jobs_and_tables,
         ),
     ],
@@ -37,7 +37,7 @@ def head(
     ] = 10,
     last: Annotated[bool, typer.Option("--last", help="Show the latest rows instead of the earliest.")] = False,
     current: Annotated[
-        bool, typer.Option("--current", help="Show only the last row of each key, and none of a deleted key.")
+        bool, typer.Option("--current", help="Show only the last row of each key. Leave out deleted keys.")
     ] = False,
     of: Annotated[
         str | None,

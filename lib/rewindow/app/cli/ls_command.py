@@ -32,15 +32,15 @@ def ls(
 
     fresh: nothing to do.
 
-    due: a feed's sources have something new, one landing waits for the job, or an interrupted command is to be completed.
+    due: a feed's sources have something new, one landing waits for the job, or an interrupted command must be completed.
 
     behind: two or more landings wait for the job, or the branch lacks landings that main has taken.
 
-    on hold: a run does not meet an expectation, and it is not published before somebody accepts it.
+    on hold: a run does not meet an expectation, and is not published until somebody accepts it.
 
     running: a process is landing or running it now.
 
-    never landed, never run: not once.
+    never landed, never run: the feed has no landing, or the job has no run.
 
     left behind: a branch whose code or landings are no longer those of the job and its feed.
 

@@ -73,7 +73,7 @@ def resume(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Finish the run of an attempt that did not finish as it was planned: same epochs, parent and clock."""
+    """Finish the run of an unfinished attempt exactly as planned: same epochs, parent and clock."""
     printer = RunPrinter(as_json=as_json)
     maintenance = JobMaintenance(OpenProject.open(folder, target, debug=debug), job)
     with printer.progress() as on_step:

@@ -73,7 +73,7 @@ def run(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Replay the new landings in one run. Exits with 79 if it is on hold, or an earlier run of the branch."""
+    """Replay the new landings in one run. Exits with 79 if it or an earlier run of the branch is on hold."""
     project = OpenProject.open(folder, target, debug=debug)
     printer = RunPrinter(as_json=as_json)
     landed = None

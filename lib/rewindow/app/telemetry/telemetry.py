@@ -180,9 +180,10 @@ def telemetry_of(root: Path, target: str) -> Telemetry:
 
 
 def _trusts_file_here(root: Path, environ: Mapping[str, str]) -> bool:
-    """Return False, and print a warning, if OpenLineage's client would read a file of others in the working folder.
+    """Return False and print a warning if the working folder has a file of another user that OpenLineage's client would read.
 
-    Such a file could send what a command tells to anybody, or append it to any file. The project's own folder is trusted.
+    Such a file could make the client send the events of a command anywhere, or append them to any file. The project's own
+    folder is trusted.
     """
     here = Path.cwd()
     file = here / _FILE

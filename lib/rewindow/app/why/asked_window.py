@@ -47,9 +47,9 @@ class AskedTime:
         return self.only(around)
 
     def only(self, starts: Iterable[int]) -> int:
-        """Return the start that is meant: the only one of ``starts``, or the time itself if ``starts`` is empty or contains it.
+        """Return the requested start: the only one of ``starts``, or the time itself if ``starts`` is empty or contains it.
 
-        Raises `UsageError` (2) if there are several and the time is none of them.
+        Raises `UsageError` (2) if there are several starts and the time is not one of them.
         """
         known_starts = sorted(set(starts))
         if len(known_starts) > 1 and self.time_ms not in known_starts:

@@ -63,7 +63,7 @@ class History:
     def timed(self) -> Sequence[TimedNode]:
         """The nodes that wait for clocks, from the plan of the last run."""
         planned = self.last.spec.binding.timed
-        # If an older version wrote the plan, it has no such nodes, so they are taken from the code.
+        # A plan that an older version wrote does not name these nodes. Then they are taken from the code.
         return self.output.layout.topology.timed_nodes() if planned is None else planned
 
     @cached_property
@@ -160,10 +160,10 @@ class History:
         return read
 
     def _last_timed(self, topic: str, partition: int, epoch: int, known: Mapping[int, int]) -> int:
-        """Return the last offset of an epoch up to which records may advance a clock before a record of ``known``.
+        """Return the last offset of an epoch at which a record may still advance a clock for a record of ``known``.
 
-        That is the last of the ``known`` records in the epoch, or the epoch's end if the next epoch has one of them. If neither
-        has one, `UNKNOWN` is returned.
+        If the next epoch has ``known`` records, this is the epoch's end. Otherwise it is the last of the ``known`` records in
+        the epoch, or `UNKNOWN` if the epoch has none.
         """
         if self._inside(topic, partition, epoch + 1, known):
             return self.records.bounds(topic, partition, epoch)[1]

@@ -36,8 +36,8 @@ _COLUMN_AND_VALUE = re.compile(r"([^\W\d][\w.-]*)=.+", re.DOTALL)
 def read_key(output: Output, words: Sequence[str]) -> dict[str, Sequence[Any]]:
     """Return the values that each column of a key may have, by column (`parse_key`).
 
-    If the words are no key (2), the error shows a key that the table has, or how to write options before a key that begins with a
-    minus sign.
+    Raises `UsageError` (2) for words that do not give a key. The error shows a key that the table has. If options were written
+    after `--`, it shows the command with the options before the key.
     """
     try:
         return parse_key(output.own_columns, words)
@@ -151,10 +151,10 @@ def _options_first(output: Output, words: Sequence[str]) -> str:
 
 
 def check_columns(output: Output, words: Sequence[str], key: Mapping[str, Sequence[Any]]) -> None:
-    """Raise `UsageError` (2) if the words name a column that the key does not have, and no record has the words as its key.
+    """Raise `UsageError` (2) if the command line names a column that the key does not have, as in ``colour=red``.
 
-    A key of one column may be given as its value alone, so ``colour=red`` may be a value. ``key`` has the words as such a value.
-    The table has no row of this key.
+    A key of one column may be given as its value alone, so ``colour=red`` may also be a value. No error is raised if a record
+    has this value as its key. ``key`` is the key if it is read as a value. The table has no row of this key.
     """
     columns = [column.name for column in output.own_columns]
     named = _COLUMN_AND_VALUE.fullmatch(words[0]) if len(words) == len(columns) == 1 else None
@@ -250,7 +250,7 @@ def choose_row(
 
 
 def null_key(key: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]] | None:
-    """Return a key of nulls if the words mean that the key has no value; None for any other key.
+    """Return a key of nulls if the user requested records without a key; None for any other key.
 
     A table may have rows whose key is null, because some operators, such as some joins, send records without a key.
     """
@@ -258,9 +258,9 @@ def null_key(key: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]] | Non
 
 
 def without_key(project: OpenProject, output: Output, key: Mapping[str, Sequence[Any]]) -> MissingFacts | None:
-    """Return what happened to records without a key, if the words mean that there is no key: they are empty or `null`.
+    """Return what happened to records without a key, if the user requested them with an empty key or `null`.
 
-    Returns None for any other key, if a record has these words as its key, or if there is no run yet.
+    Returns None for any other key, if a record has the requested text as its key, or if there is no run yet.
     """
     is_text = any(values[0] is not None for values in key.values())
     if not _means_none(key) or output.branch.head is None or (is_text and is_landed(output, key)):

@@ -34,12 +34,11 @@ from rewindow.tables.shared.quarantine import Chosen
 class Asked:
     """The request to explain a key of an output: the key, the partition of its task, and its window.
 
-    ``window`` is None if the output has no windows, or if any window may be meant. ``taken`` has the records of the key and
-    window that runs have taken, ``waiting`` the timestamps of landed records of the key that no run has taken.
-
-    If windows are sessions, ``sessions`` has those that all landed records of the key make. After `as_reached`, it has only the
-    sessions of records that reached the windows. ``still_open`` has the open windows that the taken records make, and ``window``
-    is the first of them. ``still_open`` is None if the user requested a window, or if the open windows are unknown.
+    ``window`` is None if the output has no windows, or if the user named no window. ``taken`` has the records of the key and
+    window that runs have taken. ``waiting`` has the timestamps of landed records of the key that no run has taken. If windows
+    are sessions, ``sessions`` has the sessions that all landed records of the key give. After `as_reached`, it has only the
+    sessions of records that reached the windows. ``still_open`` has the open windows that the taken records make, and
+    ``window`` is the first of them. ``still_open`` is None if the user requested a window, or if the open windows are unknown.
     """
 
     own: Any
@@ -239,10 +238,11 @@ class Outcomes:
         }
 
     def missed(self, spans: Sequence[Window]) -> list[Drop]:
-        """Return the drops of records that are in none of these windows.
+        """Return the drops of the records that did not reach any of these windows.
 
-        If windows overlap, a record may be dropped for some of them only. Without windows, all drops are returned: a join drops a
-        record that is too late to wait for a partner, but first looks for one.
+        If windows overlap, a record may be dropped for some of them and still reach others. An output without windows returns
+        all drops. For example, a join may drop a record because it is too late to wait for a partner, and still have joined it
+        before.
         """
         if not self.has_windows:
             return self.drops

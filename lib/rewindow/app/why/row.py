@@ -307,8 +307,8 @@ def not_given(output: Output, run: CommittedRun) -> RewindowError:
         listed = Lines(f"  - {line}" for line in changed)
         return CheckpointError(
             "row-of-other-code",
-            "run {run} wrote this row with other code, and the code that there is now does not give "
-            "it:\n{changes}\nCheck out the version that wrote it, then ask again",
+            "run {run} wrote this row with other code, and the present code does not give it:\n{changes}\nCheck out the "
+            "version that wrote the row, then ask again",
             run=name,
             changes=listed,
         )

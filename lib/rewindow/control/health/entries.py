@@ -34,8 +34,8 @@ class Status(StrEnum):
 class Entry:
     """One line of the listing.
 
-    ``epoch`` is the number of the last landing that a feed landed or a branch took, ``waiting`` how many landings the branch
-    has not taken.
+    ``epoch`` is the number of the last landing of a feed, or of the last landing that a branch has taken. ``waiting`` is how
+    many landings the branch has not taken.
     """
 
     name: str

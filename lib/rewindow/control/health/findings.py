@@ -220,7 +220,8 @@ def overdue_run(
     when = f" of {to_the_second(landed_ms)}" if landed_ms else ""
     message = FindingMessage(
         "schedule-missed",
-        "landing {landing}{when} waits, although the schedule `{schedule}` was due at {before} and at {last}",
+        "landing {landing}{when} still waits, although runs of the schedule `{schedule}` were due at {before} and "
+        "at {last}",
         landing=(entry.epoch or 0) + 1,
         when=when,
         schedule=schedule,
@@ -253,7 +254,7 @@ def of_landings(health: FeedHealth, now_ms: int, feed: str, command: Command) ->
         through = to_the_second(health.progress.through_ms)
         message = FindingMessage(
             "interval-not-landed",
-            "landed are intervals through {through}, with `every: {every}`, and {waits}",
+            "intervals are landed only through {through} (`every: {every}`), and {waits}",
             through=through,
             every=health.every,
             waits=waits,
@@ -262,8 +263,8 @@ def of_landings(health: FeedHealth, now_ms: int, feed: str, command: Command) ->
     for topic in health.behind:
         message = FindingMessage(
             "new-files-behind",
-            "new files of the log {topic} have rows from before {through}, through which its landings declare it complete: they "
-            "will be late",
+            "landings declare the log {topic} complete through {through}, but new files have earlier rows, which will "
+            "be late",
             topic=topic,
             through=to_the_second(health.progress.through_ms),
         )

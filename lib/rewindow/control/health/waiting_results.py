@@ -62,13 +62,13 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OpenWindow:
-    """Results of one window that wait, because they are not final.
+    """Waiting results of one window, which are not final yet.
 
     The store's clock in ``partitions`` has not reached ``closes_at_ms``.
 
-    ``window`` is None for results that `until_time_limit` holds. All waiting records of a join's store are one value, too. In
-    that value, ``window`` is None, ``waits_for`` says what the records wait for, ``closes_at_ms`` is when the first of them is
-    due, and ``last_at_ms`` when the last of them is due.
+    ``window`` is None for results that `until_time_limit` holds. One object also stands for all waiting records of a join's
+    store. Then ``window`` is None, and ``waits_for`` says what the records wait for. ``closes_at_ms`` is the time at which the
+    first record is due, and ``last_at_ms`` the time at which the last record is due.
     """
 
     store: str
@@ -171,9 +171,10 @@ def clocks_of(inputs: Inputs, timed: TimedNode) -> dict[int, int]:
 
 
 def stalled(inputs: Inputs) -> Sequence[Stalled] | Unknown:
-    """Return the results after the branch's last run that neither a run nor a landing of the other partitions makes final.
+    """Return the results that still wait after the branch's next runs and landings, unless their partition gets new records.
 
-    Stores are not read. Therefore a partition's results are returned only if the feed has come so far that all would be final.
+    Stores are not read, so the times of single results are unknown. A partition's results are returned only if the feed has
+    reached a time at which all of them would be final.
     """
     if not inputs.runs or inputs.last_landing is None or inputs.head.spec.final or not inputs.is_newest:
         return []
@@ -197,8 +198,8 @@ def stalled(inputs: Inputs) -> Sequence[Stalled] | Unknown:
 class _Partition(NamedTuple):
     """Results of one partition, and the time of the newest of its records that reached the node.
 
-    ``by_feed``: the feed's watermark waits for a partition. ``by_job``: only records of this partition move the node's clock,
-    and none is late enough.
+    ``by_feed``: the results wait because a partition holds back the feed's watermark. ``by_job``: they wait because only
+    records of this partition move the node's clock, and no record has moved it far enough.
     """
 
     partition: TopicPartition

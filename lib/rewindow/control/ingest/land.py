@@ -317,7 +317,10 @@ def _write_logs(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[De
 
 
 def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> None:
-    """Raise `DataError` (65) if all new records would be quarantined, and are the log's first or have a wrong unit of time."""
+    """Raise `DataError` (65) if all new records would be quarantined, and the configuration is probably wrong.
+
+    That is so if these are the log's first records, or if their unit of time is wrong.
+    """
     # In these cases the configured column, format or unit is wrong, not the records.
     refused = all_refused(blocks)
     if refused is None:

@@ -298,8 +298,9 @@ class Delivery:
 class HeldFile:
     """A landed file with unreleased records: its offsets ``[start, end)`` and its largest timestamp.
 
-    A log with source offsets has no files. Then ``path`` is empty, the value describes a range of offsets in ``partition``,
-    ``base`` is the offset in the source of offset 0, and ``largest`` may be the timestamp of an earlier record.
+    A log with source offsets has no files. Then ``path`` is empty, and the object describes a range of offsets in
+    ``partition``. ``base`` is the source's offset of the record that has offset 0 in the log. ``largest`` may be the timestamp
+    of an earlier record.
     """
 
     topic: str

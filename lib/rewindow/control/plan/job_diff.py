@@ -119,7 +119,10 @@ def _changes(kind: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> li
 
 
 def _described(kind: str, name: str, before: Any, now: Any) -> list[str]:
-    """Return what differs in one node, store, setting or table. Parameters of a node's processor and durations are in words."""
+    """Return what differs in one node, store, setting or table.
+
+    Durations and parameters of processors are described as text.
+    """
     lines = []
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         if isinstance(before.get("processor"), str) and isinstance(now.get("processor"), str):
@@ -186,7 +189,7 @@ def _short(value: Any) -> str:
 
 
 def _named_duration(part: str, value: Any) -> tuple[str, str] | None:
-    """Return a duration's name and words as users see them; None for a part that is not a duration."""
+    """Return a duration's name and length, both as users know them; None for a part that is not a duration."""
     if part not in _STORE_PARTS:
         return None
     return _STORE_PARTS[part], "none" if value is None else in_words(value)

@@ -356,7 +356,10 @@ def _check_head(row: LedgerRow, branch: Branch, expected: int | None) -> None:
 
 
 def _with_run(branch: Branch, run: CommittedRun) -> Branch:
-    """Return the branch with one more publication, which adds a run. It waits if the run is on hold or another one waits."""
+    """Return the branch with a publication of one more run.
+
+    The publication waits if the run is on hold or other publications already wait.
+    """
     added = Publication(adds=(run,))
     if run.commit.holds or branch.unpublished:
         return replace(branch, unpublished=branch.unpublished.append(added))
@@ -381,7 +384,7 @@ def _with_change(branch: Branch, chain: History[CommittedRun], change: Publicati
 
 
 def _released(branch: Branch, accepted: AbstractSet[int]) -> Branch:
-    """Return the branch after runs were ``accepted``. Its waiting publications, up to the next run on hold, no longer wait."""
+    """Return the branch after runs were ``accepted``. Waiting publications are released, up to the next run that is on hold."""
     count = 0
     for publication in branch.unpublished:
         if any(run.commit.holds and run.spec.run not in accepted for run in publication.adds):

@@ -70,9 +70,9 @@ class Branch:
     The chain starts with ``inherited`` runs of the parent branch, whose rows are only in the parent's output tables. ``tables``
     are the tables that the branch writes, by target. ``publications`` are the commits to the branch's own output tables,
     ``restarts`` the republications of these output tables by target. ``unpublished`` are the commits that wait until a run is
-    accepted. Each adds one run. The first adds a run that is on hold, the others add the runs after it, up to the end of the
-    chain. ``last_number`` is the number of the last run that the branch itself committed, even if this run was rewound or
-    replaced since.
+    accepted. Each adds one run. The first commit adds a run that is on hold. The later commits add the runs after it, up to the
+    end of the chain. ``last_number`` is the number of the last run that the branch itself committed, even if this run was
+    rewound or replaced since.
     """
 
     name: str

@@ -97,9 +97,9 @@ class JobBinding:
     """A job's current code and settings, bound to the feed's columns and to the tables of a branch.
 
     ``topology`` is `Topology.describe`, ``code`` the version of the functions and classes in its nodes
-    (`control.code_version`), empty if unknown. ``stores`` maps each store to the columns of its changelog, ``keys`` each store,
-    and each output by its target, to the names of its key columns. ``tables`` maps each target (`StagedFile.target`, without
-    internal logs) to its table.
+    (`control.code_version`), empty if unknown. ``stores`` maps each store to the columns of its changelog. ``keys`` maps each
+    store, and each output by its target, to the names of its key columns. ``tables`` maps each target (`StagedFile.target`,
+    without internal logs) to its table.
     """
 
     job: str

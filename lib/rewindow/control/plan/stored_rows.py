@@ -140,14 +140,14 @@ def _check_format(stated: object, table: str) -> None:
     if stated == 1:
         raise CheckpointError(
             "table-format-too-old",
-            "{table} was written by rewindow 0.1 (format 1), this version reads format {reads}: choose another warehouse and "
-            "land again, or read it with rewindow 0.1",
+            "{table} was written by rewindow 0.1 (format 1), but this version reads format {reads}: choose another "
+            "warehouse and land again, or read it with rewindow 0.1",
             table=table,
             reads=FORMAT,
         )
     raise CheckpointError(
         "table-format-too-new",
-        "{table} has rows of format {format}, this version reads format {reads}: upgrade rewindow",
+        "{table} has rows of format {format}, but this version reads format {reads}: upgrade rewindow",
         table=table,
         format=stated,
         reads=FORMAT,

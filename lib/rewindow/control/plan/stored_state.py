@@ -178,7 +178,9 @@ class _Positions:
         return position
 
     def changes(self, publications: Iterable[Publication]) -> list[list[Any]]:
-        """Return publications as lists: ``[first, count]`` for consecutive positions, each added by a publication of its own.
+        """Return publications as lists.
+
+        ``[first, count]`` stands for publications that each add one run, at consecutive positions.
 
         Any other publication is ``[added, removed]``, two lists of positions.
         """

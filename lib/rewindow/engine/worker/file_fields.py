@@ -288,7 +288,7 @@ class _Parser:
         digits, scale = (*self._numbers(), 0, 0)[:2] if self._peek().text == "(" else (10, 0)
         if not (0 < digits <= _MOST_DIGITS and 0 <= scale <= digits):
             self._refuse(
-                f"has DECIMAL({digits},{scale}): a decimal has 1 to {_MOST_DIGITS} digits, of which some are its scale"
+                f"has DECIMAL({digits},{scale}): a decimal has 1 to {_MOST_DIGITS} digits, and its scale is at most this number"
             )
         return f"decimal({digits},{scale})"
 

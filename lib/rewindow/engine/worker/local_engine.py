@@ -182,10 +182,10 @@ class InlineEngine(LocalEngine):
 
 
 def size_of(work: SubTopologyWork) -> int:
-    """Return the estimated cost of a sub-topology: the number of records that it processes and rows that it restores.
+    """Return the estimated cost of a sub-topology: the records that it processes plus the rows that it restores.
 
-    In vectorized execution, `VECTORIZED_SHARE` records count as one. The numbers of records of internal logs and of rows of
-    changelogs are estimated from the sizes of their files.
+    In vectorized execution, `VECTORIZED_SHARE` records count as one. Records of internal logs and rows of changelogs are not
+    counted. Their numbers are estimated from the sizes of the files.
     """
     part = work.code.topology.sub_topologies()[work.sub_topology]
     is_vectorized = work.execution is Execution.VECTORIZED

@@ -322,16 +322,16 @@ def sum_type(row: Shape, field: str | None, key: Sequence[str] = (), *, aggregat
         if is_landed:
             raise ConfigError(
                 "landed-field-not-number",
-                "{aggregate}: {field} was landed as {type}, and it takes numbers: convert it with map_values, or land it as a "
-                "number: declare that in the source's `schema:`, give it a new name in `columns:`, as a log keeps the type of "
-                "each name, and land with --new-generation",
+                "{aggregate} takes numbers, but {field} was landed as {type}: convert it with map_values, or land it as a "
+                "number. To land it as a number, declare this in the source's `schema:`, give it a new name in `columns:` "
+                "(a log keeps the type of each name), and land with --new-generation",
                 aggregate=call,
                 field=field or "the value",
                 type=kind,
             )
         raise ConfigError(
             "aggregate-field-not-number",
-            "{aggregate}: {field} is {type}, and it takes numbers: convert it with map_values",
+            "{aggregate} takes numbers, but {field} is {type}: convert it with map_values",
             aggregate=call,
             field=field or "the value",
             type=kind,

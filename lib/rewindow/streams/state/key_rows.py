@@ -164,7 +164,7 @@ class KeyRows:
 
 
 class SpillingKeyRows(KeyRows):
-    """Rows by key, of which as many as fit are in memory. The other rows are on the spill."""
+    """Rows by key. As many rows as fit are kept in memory. The other rows are on the spill."""
 
     def __init__(
         self,

@@ -45,9 +45,9 @@ class WindowStore(Store):
         return self._newest_start_ms
 
     def derive(self, key: Any, value: Any, start_ms: Any, base_ms: int) -> None:
-        """Set a value as `put` does that was made from the value in the window that starts at ``base_ms``.
+        """Set a value as `put` does. The value was computed from the value in the window that starts at ``base_ms``.
 
-        `why` follows a window that was made from another one to the records of that window.
+        `why` uses ``base_ms`` to find the records of the window from which the value was computed.
         """
         del base_ms
         self.put(key, value, start_ms)

@@ -36,11 +36,11 @@ class JoinWindows:
     def of(cls, difference: str | timedelta, *, grace: str | timedelta | None = None) -> JoinWindows:
         """Join records whose timestamps differ by at most ``difference`` (Kafka's ``ofTimeDifferenceAndGrace``).
 
-        A record expires when the newest record of its store is before + after + grace or more after it. If this sum is 0, no
-        record is retained long enough to be joined, as in Kafka, unless the store is declared with a longer retention.
-        Without ``grace`` this is Kafka's deprecated form: the grace period is one day, and a record without a partner is sent
-        with null at once, even if a partner arrives later.
-        Raises `ConfigError` for a negative difference or grace.
+        A store retains records for before + after + grace. A record expires when the store's newest record is that much later.
+        If this sum is 0, no record is retained long enough to be joined, as in Kafka, unless the store is declared with a
+        longer retention. Without ``grace`` this is Kafka's deprecated form: the grace period is one day, and a record without a
+        partner is sent with null at once, even if a partner arrives later. Raises `ConfigError` for a negative difference or
+        grace.
         """
         difference_ms = to_ms(difference)
         if difference_ms < 0:

@@ -98,7 +98,9 @@ def _partition_of(path: str) -> int | None:
 
 
 def _is_staged(file: TableFile, attempts: Mapping[int, str]) -> bool:
-    """Return whether a run staged this file. Such a file has rows of one run, and the name of that run's attempt, if known.
+    """Return whether a run staged this file.
+
+    Such a file has rows of one run, and its name begins with that run's attempt, if known.
 
     ``attempts``: from run id to attempt, for the runs that are read.
     """
@@ -142,8 +144,8 @@ def _check_complete(path: str, target: str, chain: Sequence[CommittedRun], files
             rows = rows_of_run.get(run.spec.run, 0)
             raise StorageError(
                 "changelog-altered",
-                "the changelog {path} has {rows} rows of run {run}, {due} were committed: it was altered "
-                "outside rewindow. {fix}",
+                "the changelog {path} has {rows} rows of run {run}, but {due} were committed: it was altered outside "
+                "rewindow. {fix}",
                 path=path,
                 rows=rows,
                 run=run.spec.name,

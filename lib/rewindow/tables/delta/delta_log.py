@@ -131,9 +131,11 @@ class LogCopy:
         return self._removal.alive
 
     def begin(self) -> bool:
-        """Copy the last checkpoint and the commits since. Return False if some are missing, or a checkpoint has several files.
+        """Copy the last checkpoint and the commits after it.
 
-        Raises `StorageError` (74) if a commit between others is gone, OSError if a request fails.
+        Return False if commits are missing or a checkpoint has several files.
+
+        Raises `StorageError` (74) if an earlier commit than the newest is gone, OSError if a request fails.
         """
         hint = self._hint()
         # The hint may be outdated, and commits after its checkpoint may have been cleaned up. The list shows newer checkpoints.

@@ -54,7 +54,8 @@ class Journal:
     def append(self, attempt: str, reports: Sequence[TaskReport]) -> JournalFile:
         """Append an attempt's reports in one Delta commit; return the file that contains them. Repeated calls change nothing.
 
-        Raises `StorageError` (74) if the reports were not committed, `InvariantError` (70) if the attempt staged others before.
+        Raises `StorageError` (74) if the reports were not committed, `InvariantError` (70) if the attempt staged other reports
+        before.
         """
         table = create_table(self.path, _SCHEMA, ("job",), configuration=SHORT_LOG)
         path = self._path_of(attempt)

@@ -65,8 +65,8 @@ def missing_columns(path: str, table: DeltaTable, schema: LogSchema) -> list[pa.
         if field.name in existing and existing[field.name] != field.type:
             raise CheckpointError(
                 "log-column-type-changed",
-                "the log {path} has {column} as {landed_type} from an older generation, now it is {type}: "
-                "{fix}, and use that name wherever the feed and its jobs name it",
+                "an older generation landed {column} in the log {path} as {landed_type}, but now it is {type}: {fix}, and "
+                "use the new name wherever the feed and its jobs name the column",
                 path=path,
                 column=field.name,
                 landed_type=existing[field.name],

@@ -71,7 +71,7 @@ class _TableCommit:
 
 
 def _read_commit(root: str, version: int) -> _TableCommit | None:
-    """Return the commit of a version, or None if the log no longer has it, or only a broken file of it."""
+    """Return the commit of a version; None if its file in the log is gone or broken."""
     try:
         text = _read(f"{root.rstrip('/')}/_delta_log/{version:020}.json")
         return _parse(root, version, (json.loads(line) for line in text.split("\n") if line)) if text else None
@@ -229,9 +229,9 @@ class _TableLook:
             return None
         raise ConfigError(
             "source-arrival-unknown",
-            "log {topic}: the Delta log of {table} no longer tells when its rows were added (old versions "
-            "were cleaned up, their files were deleted by VACUUM, or rows were rewritten): name a column "
-            "that does, `arrived_at: COLUMN`",
+            "log {topic}: the Delta log of {table} no longer shows when its rows were added (old versions were cleaned"
+            " up, their files were deleted by VACUUM, or rows were rewritten): name a column with the arrival, "
+            "`arrived_at: COLUMN`",
             topic=self._spec.topic,
             table=self._name,
         )
@@ -315,9 +315,8 @@ class _TableLook:
                 way = "" if name in named else f", or leave the column out, `ignore: [{name}]`"
                 raise ConfigError(
                     "source-partition-binary",
-                    "log {topic}: {table} is partitioned by {column}, which is BINARY. Writers store such "
-                    "values as different texts, so nobody can tell its bytes. Partition the table by "
-                    "another column{way}",
+                    "log {topic}: {table} is partitioned by {column}, which is BINARY. Writers store such values as different "
+                    "texts, so their bytes are unknown. Partition the table by another column{way}",
                     topic=spec.topic,
                     table=self._name,
                     column=name,

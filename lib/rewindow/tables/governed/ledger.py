@@ -242,7 +242,7 @@ class SparkLedger:
         if was_held and not has_landed:
             raise NotNowError(
                 "ledger-decided-by-other",
-                "{name}: another process decided first, so this one made nothing. Run the command again",
+                "{name}: another process decided first, so this command committed nothing. Run the command again",
                 name=self.name,
             )
         return has_landed

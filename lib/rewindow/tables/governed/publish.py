@@ -245,7 +245,10 @@ def unpublished(
     name_of: Callable[[str], TableName],
     look: KnownTables,
 ) -> set[str]:
-    """Return the attempts among ``attempts``, and perhaps others, whose rows must still be published to a table of any branch."""
+    """Return the attempts whose rows must still be published to a table of any branch.
+
+    These include all such ``attempts``, and may include other attempts.
+    """
     attempts_left: set[str] = set()
     for branch in state.branches:
         for due in published_tables(state, branch):

@@ -104,8 +104,8 @@ def _governed(
             return Governed(name.quoted)
         raise ConfigError(
             "catalog-arrival-unknown",
-            "log {topic}: the history of {table} no longer tells when its first rows were added (old "
-            "versions were cleaned up): name a column that does, `arrived_at: COLUMN`",
+            "log {topic}: the history of {table} no longer shows when its first rows were added (old versions were "
+            "cleaned up): name a column with the arrival, `arrived_at: COLUMN`",
             topic=spec.topic,
             table=name,
         )

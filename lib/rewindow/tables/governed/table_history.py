@@ -48,8 +48,9 @@ class _Made(NamedTuple):
 class TableLook(NamedTuple):
     """What a table's history states about one application id.
 
-    ``reached``: the id's last version; 0 for none. ``is_untouched``: whether no other writer has changed rows since the id's
-    version before the last, or since a version that replaced all rows. ``version``: the newest Delta version in the history.
+    ``reached``: the last version under this id; 0 for none. ``is_untouched``: whether no other writer has changed rows since
+    the last version but one under this id, or since a version that replaced all rows. ``version``: the newest Delta version in
+    the history.
     """
 
     reached: int

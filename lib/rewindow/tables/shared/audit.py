@@ -50,7 +50,7 @@ def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> No
     if sorted(tasks) != due:
         raise InvariantError(
             "task-reports-missing",
-            "run {run}: {tasks} tasks reported, {due} were due; nothing was committed",
+            "run {run}: {tasks} tasks reported, but {due} were due. Nothing was committed",
             run=spec.name,
             tasks=len(tasks),
             due=len(due),
@@ -64,8 +64,8 @@ def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> No
             if taken != wanted:
                 raise InvariantError(
                     "task-records-miscounted",
-                    "run {run}: the task of {topic}-{partition} took {taken} records, {due} were due; "
-                    "nothing was committed",
+                    "run {run}: the task of {topic}-{partition} took {taken} records, but {due} were due. Nothing was "
+                    "committed",
                     run=spec.name,
                     topic=topic,
                     partition=report.partition,

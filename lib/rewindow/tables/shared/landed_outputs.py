@@ -239,8 +239,9 @@ def _last(run: CommittedRun) -> int:
 def _is_of(run: CommittedRun | None, ledger: str, position: Mapping[str, Any]) -> bool:
     """Return whether a position was landed from this run.
 
-    A reset begins another ledger, so the ledger is compared, too. A ledger that was restored from an older copy gives its next
-    runs the numbers of the lost ones, so the attempt that planned the run is compared, unless an older version landed it.
+    A reset begins another ledger, so the ledger is compared, too. The attempt that planned the run is compared, because a
+    ledger that was restored from an older copy reuses the numbers of the lost runs. Positions that an older version recorded
+    have no attempt.
     """
     if run is None or (run.spec.run, ledger) != (position["run"], position["ledger"]):
         return False

@@ -295,8 +295,8 @@ def _not_inferred(spec: LogSpec, pieces: Sequence[Piece], reason: str) -> Iterat
         for name, kind in unreadable.items():
             yield SourceError(
                 "parquet-columns-not-inferred",
-                "log {topic}: {file} has {column} as {type}, which Spark does not read, and Spark has to read these files, "
-                "because {reason}. Nothing was landed. Write {column} as a text or a number, or leave it out of the files",
+                "log {topic}: {file} has {column} as {type}. Spark has to read these files, because {reason}, but cannot "
+                "read this type. Nothing was landed. Write {column} as a text or a number, or leave it out of the files",
                 topic=spec.topic,
                 file=shown(spec.source, piece.path),
                 column=name,

@@ -46,9 +46,9 @@ def check_types(spec: LogSpec, path: str, schema: pq.ParquetSchema, wanted: Mapp
         if (column := columns.get(name.lower())) is not None and (stored := _other_type(spec, column, kind)):
             raise SourceError(
                 "file-column-type-differs",
-                "log {topic}: {file} stores {column} as {stored}, but the log reads {type}, as the other files have it. "
-                "Fix the file{hint}. If all files are to have the new type, write them anew, {rename}, and "
-                "`rewindow land FEED --new-generation`. Nothing was landed",
+                "log {topic}: {file} stores {column} as {stored}, but the log and its other files have {type}. Fix the "
+                "file{hint}. If all files are to have the new type, write them again, {rename}, and `rewindow land FEED "
+                "--new-generation`. Nothing was landed",
                 topic=spec.topic,
                 file=Path(path).name,
                 column=name,
@@ -111,9 +111,9 @@ def check_nanoseconds(spec: LogSpec, path: str, schema: pq.ParquetSchema, reason
         if column.logical_type.type == "TIMESTAMP" and "nanoseconds" in column.logical_type.to_json():
             raise SourceError(
                 "parquet-times-in-nanoseconds",
-                "log {topic}: {file} has times in nanoseconds in {column}, and Spark, which cannot read "
-                "them, has to read this source: {reason}. Nothing was landed. Write them in microseconds "
-                '(pandas and pyarrow: `coerce_timestamps="us"`; polars: `cast(pl.Datetime("us"))`)',
+                "log {topic}: {file} has times in nanoseconds in {column}. Spark has to read this source, because "
+                "{reason}, but cannot read nanoseconds. Nothing was landed. Write them in microseconds (pandas and "
+                'pyarrow: `coerce_timestamps="us"`; polars: `cast(pl.Datetime("us"))`)',
                 topic=spec.topic,
                 file=Path(path).name,
                 column=column.path,

@@ -53,8 +53,8 @@ class Portion:
     """Some row groups of a file, or a page of a text file. Their rows that arrived in ``[from_ms, until_ms)`` are due.
 
     If a bound is None, there is no bound. ``with_unknown`` says whether rows without an arrival are due. ``first_line`` is the
-    number of lines before the page's part of the file, and ``first_row`` the number of rows of the file before the page. ``file``
-    is the number of the file among all files of the source, in the order of their names.
+    number of lines in the file before the part that has this page. ``first_row`` is the number of rows in the file before this
+    page. ``file`` is the number of the file among all files of the source, in the order of their names.
     """
 
     piece: Piece

@@ -59,11 +59,11 @@ class Wanted:
 class Behind:
     """The records and punctuations from which a row was made.
 
-    ``records`` contributed to the row, in the order in which they were processed. ``clocks`` are records that only advanced a
-    clock, or after which the window begins. ``sent`` is the event that the task was handling when it sent the row. ``senders``
-    are the records of logs that led to ``sent``. ``is_released``: whether ``sent`` only released a waiting row, or is no record.
-    ``is_checked``: whether replaying only the records ``named`` gave the row again. ``is_exact``: whether each of ``records``
-    certainly contributed.
+    ``records`` contributed to the row, in the order in which they were processed. ``clocks`` are records that did not
+    contribute, but advanced a clock or precede the row's window. ``sent`` is the event that the task was handling when it sent
+    the row. ``senders`` are the records of logs that led to ``sent``. ``is_released``: whether ``sent`` only released a waiting
+    row, or is not a record. ``is_checked``: whether replaying only the records ``named`` gave the row again. ``is_exact``:
+    whether each of ``records`` certainly contributed.
     """
 
     sent: Cause
@@ -148,7 +148,7 @@ def _behind(sent: Sent, traced: Traced, depth: Depth, *, with_clocks: bool, with
 
     ``is_checked`` is set already, although the caller still has to check the result. ``with_clocks``: also include the records
     that led to the highest timestamp so far, which decides the task's stream time. ``with_edge``: also include the record just
-    before the row's window. A sliding window may begin behind it, without having it.
+    before the row's window. A sliding window may begin right after this record, and does not contain it.
     """
     external = traced.external
     own = sent.origin.cause

@@ -36,7 +36,7 @@ _Wrap = Callable[[Watcher, Store, _Method], _Method]
 
 
 def _derives(watcher: Watcher, store: Store, method: _Method) -> _Method:
-    """Watch a method that makes a window from another one."""
+    """Watch a method that computes a window's value from the value of another window."""
 
     def deriving(key: Any, value: Any, start_ms: int, base_ms: int) -> None:
         watcher.wrote((store.name, key, start_ms), base=(store.name, key, base_ms))

@@ -30,8 +30,8 @@ _LF, _CR = 10, 13
 def csv_header(data: bytes, options: TextOptions) -> tuple[tuple[str, ...], int] | None:
     """Return the names of a file's columns, and the number of bytes before the rows; None for a file without a line.
 
-    The names are those of the header. As in Spark, a column without a name, or with the name of another column, gets a name with
-    the number of its position, from 0. If there is no header, all columns get such names.
+    The names are those of the header. As in Spark, a column whose name is missing or occurs twice gets a name with its
+    position, counted from 0. If there is no header, all columns get such names.
     """
     start = 0
     for _ in range(options.skip_rows):

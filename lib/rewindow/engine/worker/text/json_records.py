@@ -79,7 +79,7 @@ def gather(data: bytes | pa.Buffer, starts: Positions, ends: Positions, is_valid
 def escaped(backslashes: Positions) -> Positions:
     """Return the positions of escaped characters, given those of backslashes.
 
-    In a run of backslashes, the first, the third and so on escape the character after them.
+    In a series of backslashes, every other one, beginning with the first, escapes the character after it.
     """
     numbers = np.arange(len(backslashes))
     is_start = np.diff(backslashes, prepend=-2) > 1
@@ -273,8 +273,8 @@ class _Block:
         chosen = np.flatnonzero(is_like)
         lines = lines[chosen]
         positions = self._positions_of(template, lines)
-        # First leave out lines in which a literal would begin before the end of the literal before it, or end after the line.
-        # Otherwise the comparison of literals below would read beyond the data.
+        # First leave out lines in which literals would overlap, or would reach beyond the end of the line. For such lines, the
+        # comparison of literals below would read beyond the data.
         is_fit = np.ones(len(lines), np.bool_)
         end = self.line_starts[lines]
         for index, (position, literal) in enumerate(zip(positions, template.literals, strict=True)):

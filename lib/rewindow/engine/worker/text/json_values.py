@@ -130,7 +130,7 @@ class _MisfitError(ValueError):
 
 
 def _type(scalars: _Scalars, kind: str, typed: Typed) -> None:
-    """Replace the value of each text by the text as a value of the type, or by `_BAD` if it has no accepted form."""
+    """Convert each text to a value of the type, or to `_BAD` if the text has no accepted form."""
     values, is_bad = typed(pa.array(list(scalars), pa.string()), kind)
     rows = zip(scalars, _as_json(values, kind), is_bad.tolist(), strict=True)
     scalars.update({text: _BAD if is_wrong else value for text, value, is_wrong in rows})

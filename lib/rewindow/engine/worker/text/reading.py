@@ -55,8 +55,8 @@ def json_lines(chunks: Iterable[bytes]) -> Iterator[JsonLines]:
 
     ``chunks`` are the bytes of the file, without a byte order mark. A chunk may end anywhere. It should have some MB, because a
     block has the objects that end in a chunk. The caller checks that the chunks or the blocks are UTF-8. At most one object and
-    two chunks are in memory. In the blocks, the line breaks of an object are replaced by blanks. If a string has one, which JSON
-    does not allow, they are replaced by tabs, so that `json_records` refuses the object.
+    two chunks are in memory. In the blocks, blanks replace the line breaks of an object. JSON allows no line break in a string.
+    If a string contains one, tabs replace the line breaks of the object, so that `json_records` refuses the object.
 
     Raises `BadTextError` for text outside of the objects, a comma too many or too few, two objects in a line without a list, an
     object or list without an end, and an object of more than `LARGEST` bytes. Blocks that were yielded before the error

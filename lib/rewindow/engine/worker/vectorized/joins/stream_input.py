@@ -326,8 +326,8 @@ class _Waiting:
         order = np.lexsort((is_gone, both.times, keys.ranks(both.keys)))
         both, is_gone = both.taken(order), is_gone[order]
         groups = groups_of(both.keys, both.times)
-        # The waiting records of a group are numbered from 0 on, so they overwrite the first rows of the group. A removed row
-        # needs a tombstone only if no waiting record has its number.
+        # The waiting records of a group are numbered from 0, so they overwrite rows of the group. A row that no waiting record
+        # overwrites needs a tombstone.
         live = np.bincount(groups[~is_gone], minlength=len(groups))
         numbers = np.where(is_gone, both.numbers, numbers_in(groups))
         is_written = np.where(is_gone, numbers >= live[groups], both.numbers == NEW)

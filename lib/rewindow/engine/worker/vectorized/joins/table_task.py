@@ -72,7 +72,7 @@ class _KeptTablesTask(JoinTask):
         return [(table.peak, table.values) for table in self.tables.values()]
 
     def _count_null_keys(self, arrivals: Arrivals) -> None:
-        """Count the records without a key that tables skip."""
+        """Count the records that tables skip because they have no key."""
         for table in self.plan.tables:
             is_skipped = (arrivals.is_left == table.is_left) & (arrivals.keys < 0)
             self._count(table.node, "null-key", int(np.count_nonzero(is_skipped)))
