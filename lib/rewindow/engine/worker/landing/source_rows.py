@@ -24,6 +24,16 @@ from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece
 from rewindow.contracts.instants import MILLISECONDS, RANGES, wrong_unit
 from rewindow.contracts.source_fields import read_columns
 from rewindow.engine.worker.bad_rows import BadRowsError, fix_of
+from rewindow.engine.worker.landing.sorted_runs import (
+    ARRIVED,
+    FAULT,
+    FILE,
+    NO_TIME,
+    PARTITION,
+    ROW,
+    TIMESTAMP,
+    order_name,
+)
 from rewindow.engine.worker.landing.source_types import (
     INTEGERS,
     TIMES,
@@ -34,7 +44,6 @@ from rewindow.engine.worker.landing.source_types import (
     in_micros,
     shown_type,
 )
-from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, FILE, NO_TIME, PARTITION, ROW, TIMESTAMP, order_name
 from rewindow.engine.worker.text.pages import Page
 from rewindow.engine.worker.text.text_rows import BadValueError, TextRows
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED, UNREADABLE
