@@ -1,7 +1,10 @@
 """The landing engine that reads sources with Arrow. If only Spark reads a source exactly, another engine lands it.
 
 A small landing runs in the process of the command, without a JVM. The two passes of a large landing run in the workers of a
-scheduler (Spark). `wrong_columns` checks the names of columns, before anything is read.
+scheduler (Spark).
+
+`wrong_columns` checks the names of columns before anything is landed, and `expected_schema` returns the schema with which a job's
+code is checked then. Both do so only if they know the columns without Spark and without reading large files.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ from rewindow.engine.worker.file_fields import (
     stored_fields,
 )
 from rewindow.engine.worker.landing.arrow_source import check_for_spark, inferred_schema, open_source
-from rewindow.engine.worker.landing.log_columns import log_columns, missing_columns
+from rewindow.engine.worker.landing.log_columns import log_columns, missing_columns, nested_renames
 from rewindow.engine.worker.landing.sorted_runs import (
     Run,
     merged,
@@ -57,6 +60,7 @@ from rewindow.engine.worker.landing.source_rows import ArrowSource, Portion, Row
 from rewindow.engine.worker.landing.source_types import (
     UnsuitableError,
     normalized,
+    schema_of,
 )
 from rewindow.engine.worker.landing.text_source import OnWorkers, TextFiles, open_text, text_fields, text_schema
 from rewindow.engine.worker.log_writer import write_log
@@ -277,3 +281,33 @@ def _names(spec: LogSpec, look: SourceLook, texts: TextFiles | None) -> Sequence
     spelling = {name.lower(): name for header in reversed(headers) for name in header}
     in_order = [name.lower() for header in headers for name in header]
     return [*(spelling[name] for name in dict.fromkeys(in_order)), *directories] if headers else None
+
+
+_UNSURE = "unsure"
+"""A type that is not certain."""
+
+
+_MOST_BYTES = 16 << 20
+"""Files are read to infer a schema only if they have at most this many bytes together."""
+
+
+def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
+    """Return the schema (Spark's JSON) of a source, with `_UNSURE` for uncertain types; None if the columns are unknown.
+
+    Raises a `RewindowError` for files that could not be landed.
+    """
+    source = spec.source
+    if source.format not in TEXT_FORMATS:
+        try:
+            return inferred_schema(spec, look)
+        except UnsuitableError:
+            return look.schema
+    files = local_files(look.fresh)
+    if source.schema is not None or sum(file.stat().st_size for file in files) <= _MOST_BYTES:
+        return text_schema(spec, look, TextFiles())
+    names = csv_columns(source, str(files[0])) if source.format == CSV else None
+    if not names:
+        return None
+    kinds: dict[str, Any] = {**dict.fromkeys(names, _UNSURE), **dict.fromkeys(nested_renames(spec, names), _UNSURE)}
+    keys = {old for old, new in (spec.renames or {}).items() if new in spec.key} | set(spec.key)
+    return schema_of({name: "string" if name in keys else kind for name, kind in kinds.items()})

@@ -4,9 +4,6 @@ Versions of Spark before 3.0 wrote Parquet files in another calendar. It is Juli
 day means another date. Timestamps before 1900 also have other offsets of the zone, because Java's old classes knew no local mean
 time. The footer says which calendar a file has. Arrow would read early values of the old calendar as wrong days, so Spark reads
 files with such values. Later values mean the same in both calendars, so Arrow reads files without early values.
-
-This module also returns the schema of a source with which a job's code is checked before anything is landed. It does so only if
-it knows the schema without Spark and without reading large files. A type that is not certain is `_UNSURE`, which fits everything.
 """
 
 from __future__ import annotations
@@ -33,11 +30,8 @@ from rewindow.contracts.source_fields import (
     named_columns,
     read_schema,
 )
-from rewindow.contracts.text_options import CSV, TEXT_FORMATS
 from rewindow.engine.worker.file_fields import (
     check_not_empty,
-    csv_columns,
-    local_files,
     shown,
 )
 from rewindow.engine.worker.landing.directories import (
@@ -46,7 +40,6 @@ from rewindow.engine.worker.landing.directories import (
     directory_types,
     directory_values,
 )
-from rewindow.engine.worker.landing.log_columns import nested_renames
 from rewindow.engine.worker.landing.parquet_files import (
     check_nanoseconds,
     check_types,
@@ -60,13 +53,11 @@ from rewindow.engine.worker.landing.source_types import (
     UnsuitableError,
     check_stored,
     fields_of,
-    schema_of,
     shown_type,
     spark_schema,
     unreadable_types,
     with_fields,
 )
-from rewindow.engine.worker.landing.text_source import TextFiles, text_schema
 from rewindow.errors import SourceError
 
 _VERSION, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacyDateTime"
@@ -293,31 +284,3 @@ def _may_be_earlier(footer: pq.FileMetaData, group: int, index: int, least: int)
     if statistics is None or not statistics.has_min_max:
         return statistics is None or statistics.null_count != footer.row_group(group).num_rows
     return int(statistics.min_raw) < least
-
-
-_UNSURE = "unsure"
-"""A type that is not certain."""
-_MOST_BYTES = 16 << 20
-"""Files are read to infer a schema only if they have at most this many bytes together."""
-
-
-def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
-    """Return the schema (Spark's JSON) of a source, with `_UNSURE` for uncertain types; None if the columns are unknown.
-
-    Raises a `RewindowError` for files that could not be landed.
-    """
-    source = spec.source
-    if source.format not in TEXT_FORMATS:
-        try:
-            return inferred_schema(spec, look)
-        except UnsuitableError:
-            return look.schema
-    files = local_files(look.fresh)
-    if source.schema is not None or sum(file.stat().st_size for file in files) <= _MOST_BYTES:
-        return text_schema(spec, look, TextFiles())
-    names = csv_columns(source, str(files[0])) if source.format == CSV else None
-    if not names:
-        return None
-    kinds: dict[str, Any] = {**dict.fromkeys(names, _UNSURE), **dict.fromkeys(nested_renames(spec, names), _UNSURE)}
-    keys = {old for old, new in (spec.renames or {}).items() if new in spec.key} | set(spec.key)
-    return schema_of({name: "string" if name in keys else kind for name, kind in kinds.items()})
