@@ -30,7 +30,8 @@ from rewindow.contracts.ingest import (
     ReadWindow,
     SourceLook,
 )
-from rewindow.contracts.instants import MILLISECONDS, RANGES, wrong_unit
+from rewindow.contracts.instants import MILLISECONDS, RANGES
+from rewindow.contracts.row_faults import ARRIVED_AT, NEVER_ARRIVED, UNREADABLE, other_unit
 from rewindow.contracts.source_fields import (
     read_columns,
 )
@@ -55,7 +56,7 @@ from rewindow.engine.worker.landing.source_types import (
 )
 from rewindow.engine.worker.text.pages import Page
 from rewindow.engine.worker.text.text_rows import BadValueError, TextRows
-from rewindow.engine.worker.timestamps import NEVER_ARRIVED, UNREADABLE, arrivals_of
+from rewindow.engine.worker.timestamps import arrivals_of
 from rewindow.streams.serde.key_bytes import encode_key
 
 
@@ -274,7 +275,7 @@ class RowReader:
         for unit, (low, end) in RANGES.items():
             is_wrong = pc.and_(pc.greater_equal(arrived, low), pc.less(arrived, end)).fill_null(fill_value=False)
             if pc.any(is_wrong).as_py():
-                before, after = wrong_unit("arrived_at", "|", unit).split("|")
+                before, after = other_unit(ARRIVED_AT, "|", unit).split("|")
                 reasons = pc.binary_join_element_wise(before, arrived.cast(pa.string()), after, "")
                 faults, arrived = pc.if_else(is_wrong, reasons, faults), pc.if_else(is_wrong, None, arrived)
         return arrived, faults
