@@ -21,7 +21,7 @@ from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.spec import Attempt
 from rewindow.engine.worker.arrow_rows import arrow_type
 from rewindow.engine.worker.file_fields import parquet_fields
-from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP
+from rewindow.engine.worker.landing.sorted_runs import ARRIVED, FAULT, PARTITION, TIMESTAMP
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.streams.serde.key_bytes import partition_of

@@ -16,8 +16,8 @@ from deltalake import write_deltalake
 from rewindow.control.ingest.land import land
 from rewindow.engine.worker.landing import arrow_source as source
 from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
+from rewindow.engine.worker.landing.parquet_files import open_parquet
 from rewindow.engine.worker.landing.sorted_runs import write_run
-from rewindow.engine.worker.landing.source_rows import open_parquet
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.bench.day import JOB, write_project, write_source
 from tests.conftest import ROOT
@@ -40,7 +40,7 @@ def arrow_at(root, most_rows=10**9):
 @pytest.fixture(params=["at once", "in runs"])
 def memory(request, monkeypatch):
     if request.param == "in runs":
-        monkeypatch.setattr("rewindow.engine.worker.landing.source_rows._READ_ROWS", 11)
+        monkeypatch.setattr("rewindow.engine.worker.landing.parquet_files._READ_ROWS", 11)
         monkeypatch.setattr("rewindow.engine.worker.landing.sorted_runs._BATCH_ROWS", 3)
         monkeypatch.setattr("rewindow.engine.worker.landing.sorted_runs._SHARE", 2**20)
     return request.param
@@ -157,7 +157,7 @@ def test_rows_that_exceed_the_memory_of_a_feed_are_sorted_on_disk(tmp_path, monk
 
     runs = []
     monkeypatch.setattr(sorted_runs, "write_run", lambda *given: runs.append(write_run(*given)) or runs[-1])
-    monkeypatch.setattr("rewindow.engine.worker.landing.source_rows._READ_ROWS", 5_000)
+    monkeypatch.setattr("rewindow.engine.worker.landing.parquet_files._READ_ROWS", 5_000)
     write_rows(tmp_path, "a", [{"user": f"u{n % 9}", "t": n, "got": n, "x": n} for n in range(20_000)])
     large, small = DeltaFeedTables(f"{tmp_path}/large"), DeltaFeedTables(f"{tmp_path}/small")
     land_locally(one_log(), large, tmp_path, T0, engine=arrow_at(tmp_path))
@@ -184,7 +184,7 @@ def test_the_command_of_a_small_landing_loads_no_spark(tmp_path):
 def test_a_landed_file_is_read_again_only_for_rows_that_arrived_later(tmp_path, monkeypatch, kind):
     read = []
     monkeypatch.setattr(
-        "rewindow.engine.worker.landing.source_rows.open_parquet",
+        "rewindow.engine.worker.landing.parquet_files.open_parquet",
         lambda path, coded=(): read.append(path.rpartition("/")[2]) or open_parquet(path, coded),
     )
     footers = []

@@ -9,9 +9,16 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.engine.worker.landing.sorted_runs import merged, order_of, read_run, sort_key, sorted_rows, write_run
+from rewindow.engine.worker.landing.sorted_runs import (
+    PARTITION,
+    merged,
+    order_of,
+    read_run,
+    sort_key,
+    sorted_rows,
+    write_run,
+)
 from rewindow.engine.worker.landing.source_rows import partitions_of
-from rewindow.engine.worker.log_blocks import PARTITION
 from rewindow.streams.serde.key_bytes import partition_of
 
 LONG = st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63), 7])

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rewindow.contracts.ingest import LogSpec, SourceSpec
-from rewindow.engine.worker.landing.arrow_source import expected_schema
+from rewindow.engine.worker.landing.arrow_landing import expected_schema
 from rewindow.engine.worker.source_files import look_at_files
 from rewindow.errors import ConfigError
 from tests.refusals import refused
@@ -54,7 +54,7 @@ def test_the_rows_of_a_csv_file_tell_its_types(tmp_path: Path) -> None:
 
 def test_the_header_of_a_large_csv_file_tells_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.csv").write_text("k,n\n1,1\n")
-    monkeypatch.setattr("rewindow.engine.worker.landing.arrow_source._MOST_BYTES", 5)
+    monkeypatch.setattr("rewindow.engine.worker.landing.arrow_landing._MOST_BYTES", 5)
     assert expected(tmp_path, "csv") == {"k": "string", "n": "unsure"}
     assert expected(tmp_path, "csv", schema="k BIGINT, n BIGINT") == {"k": "long", "n": "long"}
 

@@ -55,7 +55,7 @@ def landed(tables, name="x"):
 @pytest.fixture(params=["at once", "in runs"])
 def memory(request, monkeypatch):
     if request.param == "in runs":
-        monkeypatch.setattr("rewindow.engine.worker.landing.source_rows._READ_ROWS", 3)
+        monkeypatch.setattr("rewindow.engine.worker.landing.parquet_files._READ_ROWS", 3)
         monkeypatch.setattr("rewindow.engine.worker.landing.sorted_runs._BATCH_ROWS", 3)
         monkeypatch.setattr("rewindow.engine.worker.landing.sorted_runs._SHARE", 2**20)
 

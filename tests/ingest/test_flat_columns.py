@@ -7,7 +7,7 @@ import pytest
 
 from rewindow.app.cli.printing import Printer
 from rewindow.control.ingest.feed_progress import ENOUGH
-from rewindow.engine.worker.log_blocks import FlatColumns
+from rewindow.engine.worker.log_writer import FlatColumns
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, one_log, write_rows
 from tests.refusals import told

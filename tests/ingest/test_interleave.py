@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow.contracts.ingest import FAIL, JOB, LogColumns, LogSpec, LogWrite, SourceSpec, TimestampPolicy
-from rewindow.engine.worker.log_blocks import ARRIVED, PARTITION, TIMESTAMP, order_name
-from rewindow.engine.worker.log_writer import interleaved
+from rewindow.engine.worker.landing.sorted_runs import ARRIVED, PARTITION, TIMESTAMP, order_name
+from rewindow.engine.worker.landing.source_order import interleaved
 
 NAMES = (PARTITION, ARRIVED, order_name("_partition"), order_name("_offset"), TIMESTAMP, "a", order_name("b"))
 KEYS = st.tuples(st.sampled_from(["", "x", "y"]), st.none() | st.integers(0, 1))

@@ -19,9 +19,10 @@ from uuid import uuid4
 import pytest
 
 from rewindow.airflow.log_watermarks import complete_through
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import use
-from rewindow.tables.delta.ledger import Ledger, LedgerRow
+from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import RUNS

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.contracts.ingest import NEW_ROWS, OLD_ROWS, Piece, ReadWindow
-from rewindow.control.ingest.land import drive
+from rewindow.control.ledger_steps import drive
 from rewindow.errors import ConfigError, DataError, SourceError, StorageError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.topology import output_lags

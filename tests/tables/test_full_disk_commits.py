@@ -10,11 +10,12 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.engine.worker.parquet_writer import Draft
 from rewindow.errors import AccessError, ConfigError, LimitError, StorageError, not_committed, one_line
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.ledger import Ledger, LedgerRow
+from rewindow.tables.delta.ledger import Ledger
 from tests.refusals import containing, refused
 
 FULL = (

@@ -12,10 +12,11 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.errors import ConfigError, InvariantError
 from rewindow.tables.delta import ledger as ledger_module
 from rewindow.tables.delta.commit import commit_actions
-from rewindow.tables.delta.ledger import Ledger, LedgerRow
+from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.table_rows import read_rows
 from tests.conftest import ROOT
 from tests.refusals import containing, refused
@@ -249,7 +250,8 @@ def relative(path: str, uri: str) -> str:
 
 DUEL = """
 import sys
-from rewindow.tables.delta.ledger import Ledger, LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
+from rewindow.tables.delta.ledger import Ledger
 path, who = sys.argv[1:]
 ledger = Ledger(path, "job")
 print("ready", flush=True)

@@ -13,11 +13,12 @@ from deltalake import write_deltalake
 
 from rewindow.contracts.staged_files import METRICS as METRICS_COLUMNS
 from rewindow.contracts.staged_files import TaskReport
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import FORMAT, check_layout, load_stored, stored_json
 from rewindow.errors import CheckpointError
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.journal import Journal
-from rewindow.tables.delta.ledger import Ledger, LedgerRow
+from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS

@@ -132,7 +132,7 @@ def expected_feed(config: FeedConfig, look: TableLook, *, project_root: str, war
 
 
 def _expected(spec: LogSpec, look: TableLook) -> LogColumns:
-    from rewindow.engine.worker.landing.arrow_source import expected_schema  # noqa: PLC0415 - loads pyarrow
+    from rewindow.engine.worker.landing.arrow_landing import expected_schema  # noqa: PLC0415 - loads pyarrow
     from rewindow.engine.worker.landing.log_columns import log_columns  # noqa: PLC0415
     from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415
 

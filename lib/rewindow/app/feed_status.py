@@ -114,7 +114,7 @@ def _with_rows(spec: FeedSpec, looks: Mapping[str, SourceLook]) -> tuple[dict[st
 
 
 def _mistakes(spec: FeedSpec, progress: Progress) -> Iterator[str]:
-    from rewindow.engine.worker.landing.arrow_source import wrong_columns  # noqa: PLC0415 - loads pyarrow
+    from rewindow.engine.worker.landing.arrow_landing import wrong_columns  # noqa: PLC0415 - loads pyarrow
     from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415
 
     yield from mistakes(spec, progress, partial(look_at_files, to_land=False), wrong_columns)
@@ -221,7 +221,7 @@ def next_columns(
 
     Raises `SourceError` (66) for new files that `land` would refuse, `ConfigError` (78) if a first landing would lack columns.
     """
-    from rewindow.engine.worker.landing.arrow_source import wrong_columns  # noqa: PLC0415 - only sources without Spark need it
+    from rewindow.engine.worker.landing.arrow_landing import wrong_columns  # noqa: PLC0415 - only sources without Spark need it
 
     unknown: list[ReasonMessage] = []
     with naming(FEED=feed.feed):

@@ -58,14 +58,6 @@ from rewindow.errors import (
     UsageError,
 )
 
-__all__ = [
-    "LandReport",
-    "LandRequest",
-    "LandingTables",
-    "drive",
-    "land",
-    "steps",
-]
 _Steps = Generator[str, None, LandReport]
 _WRITES_MAX = 3
 """How often logs are written at most. Expected landing numbers are right at once or after a correction, unless rows change."""

@@ -36,8 +36,17 @@ from rewindow.engine.worker.landing.log_columns import (
     source_types,
     unknown_column,
 )
+from rewindow.engine.worker.landing.sorted_runs import (
+    ARRIVED,
+    FAULT,
+    FILE,
+    NO_TIME,
+    PARTITION,
+    ROW,
+    TIMESTAMP,
+    order_name,
+)
 from rewindow.engine.worker.landing.source_rows import no_position
-from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, FILE, NO_TIME, PARTITION, ROW, TIMESTAMP, order_name
 from rewindow.errors import SourceError
 from rewindow.streams.serde.schema import Column
 

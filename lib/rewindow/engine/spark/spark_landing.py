@@ -52,12 +52,10 @@ from rewindow.engine.spark.spark_calls import Driver, following, in_utc, json_ro
 from rewindow.engine.spark.spark_partitions import repartition_by
 from rewindow.engine.worker.bad_rows import checks_units, naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
-from rewindow.engine.worker.landing.arrow_landing import merge, split
-from rewindow.engine.worker.landing.arrow_source import ArrowSource, split_evenly, wrong_columns
-from rewindow.engine.worker.landing.sorted_runs import Run, row_order
-from rewindow.engine.worker.landing.source_rows import Portion, RowReader
+from rewindow.engine.worker.landing.arrow_landing import merge, split, wrong_columns
+from rewindow.engine.worker.landing.sorted_runs import ARRIVED, FAULT, PARTITION, TIMESTAMP, Run, row_order
+from rewindow.engine.worker.landing.source_rows import ArrowSource, Portion, RowReader, split_evenly
 from rewindow.engine.worker.landing.source_types import UnsuitableError
-from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.engine.worker.text.blocks import Part

@@ -1,10 +1,7 @@
-"""Write the rows of some partitions of one log as blocks: one per landing and partition.
+"""Write the rows of some partitions of one log as blocks, one per landing and partition.
 
-The rows come sorted by partition, arrival and declared order. So the rows of a landing are consecutive, and offsets count up.
-
-Rows of another job's output are first sorted by time. In an output, the rows of one partition follow those of another, and the
-results of windows that close together are ordered by key. In this order, most rows would be late for a job with shorter windows
-or another key (ADR-134, ADR-137).
+A block has offsets, timestamps, files and quarantined records. The rows come sorted by partition, arrival and declared order. So
+the rows of a landing are consecutive, and offsets count up.
 """
 
 from __future__ import annotations
@@ -12,42 +9,47 @@ from __future__ import annotations
 import importlib
 import sys
 from bisect import bisect_right
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
-from itertools import chain, groupby, islice
+from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rewindow.contracts.ingest import FAR, OUTPUT_ORDER, OUTPUT_TIME, LogSpec, LogWrite, PendingLanding
+from rewindow.contracts.ingest import FAR, LogColumns, LogWrite, PendingLanding
+from rewindow.contracts.instants import instant
 from rewindow.contracts.landing_protocol import Block
-from rewindow.engine.worker.digest import row_hashes
-from rewindow.engine.worker.landing.sorted_runs import (
-    merged,
-    read_run,
-    released,
-    sorted_chunks,
-    write_runs,
-)
-from rewindow.engine.worker.log_blocks import (
-    ARRIVED,
-    FAULT,
-    PARTITION,
-    TIMESTAMP,
-    OpenBlock,
-    by_partition,
-    cut,
-    longs,
-    order_name,
-)
+from rewindow.contracts.reserved_names import LOG_COLUMNS
+from rewindow.contracts.row_faults import NEVER_ARRIVED, NO_TIMESTAMP, not_a_time
+from rewindow.contracts.staged_files import StagedFile
+from rewindow.engine.worker.arrow_rows import arrow_schema, decode
+from rewindow.engine.worker.bad_rows import checks_units, fix_of, unit_faults
+from rewindow.engine.worker.landing.sorted_runs import ARRIVED, FAULT, NO_TIME, TIMESTAMP, by_partition, longs
+from rewindow.engine.worker.landing.source_order import TopicOffsets, interleaved
+from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.engine.worker.spark_json import canonical_json, json_readers
-from rewindow.engine.worker.timestamps import Extractor
+from rewindow.engine.worker.staging import QuarantineWriter, record_text
+from rewindow.engine.worker.timestamps import (
+    Extractor,
+    InvalidTimestampError,
+    Judged,
+    Longs,
+    Refusal,
+    extract,
+    judge,
+)
 from rewindow.errors import ConfigError, DataError, SourceError
-from rewindow.storage.scratch import scratch_folder
-from rewindow.streams.record import UNKNOWN
+from rewindow.streams.record import UNKNOWN, Record
+from rewindow.streams.serde.binding import log_shape
+from rewindow.streams.serde.schema import Column
+
+_SHOWN_KEYLESS = 3
+"""The most offsets of records without a key that a block names."""
+_LOOK = 1024
+"""How many rows are compared first. They usually show that a column varies, and then the other rows are not compared."""
+_LONGEST = 60
 
 
 def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
@@ -64,7 +66,7 @@ def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Bl
     try:
         # The rows of an output are ordered by key, so they are sorted by time before they get offsets.
         ordered = interleaved(write, batches) if write.spec.is_output else batches
-        topic = _TopicOffsets(write) if write.spec.topic_positions else None
+        topic = TopicOffsets(write) if write.spec.topic_positions else None
         ordered = topic.checked(ordered) if topic else ordered
         for partition, rows in chain.from_iterable(map(by_partition, _canonical(write, ordered))):
             start = 0
@@ -86,57 +88,9 @@ def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Bl
             block.abort()
 
 
-def _closed(block: OpenBlock, topic: _TopicOffsets | None) -> Block:
+def _closed(block: OpenBlock, topic: TopicOffsets | None) -> Block:
     closed = block.close()
     return closed if topic is None else replace(closed, base=topic.last[closed.partition] + 1 - closed.end)
-
-
-class _TopicOffsets:
-    """The last offset of each partition of a recorded topic. Offsets may have gaps, but no offset may occur twice."""
-
-    def __init__(self, write: LogWrite) -> None:
-        self._write = write
-        self.last = {number: write.starts[number][0] + base - 1 for number, base in write.bases.items()}
-
-    def checked(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches unchanged. Raises `DataError` (65) if an offset occurs twice, or was landed before."""
-        (name,) = self._write.spec.order
-        for batch in batches:
-            for partition, rows in by_partition(batch):
-                column = rows.column(name if name in rows.schema.names else order_name(name)).cast(pa.int64())
-                last = self.last.get(partition, UNKNOWN)
-                offsets = np.concatenate(([last], longs(column.filter(rows.column(FAULT).is_null()), UNKNOWN)))
-                again = np.flatnonzero(np.diff(offsets) <= 0)
-                if len(again):
-                    raise DataError(
-                        "topic-offset-repeated",
-                        "feed {feed}, topic {topic}: offset {offset} of partition {partition} occurs again in {source}, or is "
-                        "lower than landed ones. Nothing was landed. Remove copies, and land files in the order of offsets",
-                        feed=self._write.feed,
-                        topic=self._write.spec.topic,
-                        offset=int(offsets[again[0] + 1]),
-                        partition=partition,
-                        source=self._write.spec.source.name,
-                    )
-                self.last[partition] = int(offsets[-1])
-            yield batch
-
-
-def load_extractor(name: str) -> Extractor:
-    """Return the function with the name ``module:function``. Raises `ConfigError` (78) if it cannot be imported."""
-    module_name, _, function_name = name.partition(":")
-    try:
-        # The module may print. Standard output is reserved for the command's own output, such as JSON.
-        with redirect_stdout(sys.stderr):
-            extractor: Extractor = getattr(importlib.import_module(module_name), function_name)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            "timestamp-function-missing",
-            "timestamp: {function} cannot be imported ({reason}). Use a module:function that the project's root can import",
-            function=name,
-            reason=str(error),
-        ) from error
-    return extractor
 
 
 def _canonical(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
@@ -182,97 +136,246 @@ def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> t
     return landing, count, int(np.searchsorted(times[:count], landing.start_ms, side="left")) - unknown
 
 
-_SOURCE, _OFFSET = map(order_name, OUTPUT_ORDER)
-_STREAM_TIME = "_stream_time"
-"""A column with the largest time so far of a row's key in its source partition, among the rows of one log partition."""
-_ORDER = (_STREAM_TIME, _SOURCE, _OFFSET)
-_Longs = npt.NDArray[np.int64]
-_Words = npt.NDArray[np.uint64]
-_NEVER = np.iinfo(np.int64).min
+def load_extractor(name: str) -> Extractor:
+    """Return the function with the name ``module:function``. Raises `ConfigError` (78) if it cannot be imported."""
+    module_name, _, function_name = name.partition(":")
+    try:
+        # The module may print. Standard output is reserved for the command's own output, such as JSON.
+        with redirect_stdout(sys.stderr):
+            extractor: Extractor = getattr(importlib.import_module(module_name), function_name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            "timestamp-function-missing",
+            "timestamp: {function} cannot be imported ({reason}). Use a module:function that the project's root can import",
+            function=name,
+            reason=str(error),
+        ) from error
+    return extractor
 
 
-def interleaved(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of each partition and epoch in the order of stream time, source partition and offset.
+class OpenBlock:
+    """A block under construction: call `add` with rows, then `close`. Not thread-safe."""
 
-    ``batches`` are sorted by partition, epoch, source partition and offset. The rows of a key in one source partition keep
-    their order. The stream time of a row is the largest time so far of its key, so it never decreases in this order. A row is
-    therefore late only if an earlier row of its own key makes it late.
+    def __init__(
+        self,
+        write: LogWrite,
+        landing: PendingLanding,
+        partition: int,
+        position: tuple[int, int],
+        extractor: Extractor | None,
+    ) -> None:
+        self.landing, self.partition = landing, partition
+        self._write = write
+        self._extractor = extractor
+        self._checks_units = checks_units(write)
+        self._start, self._time = position
+        self._end = self._start
+        self._behind = self._unarrived = self._keyless = 0
+        self._keyless_at: list[int] = []
+        self._schema = arrow_schema(_log_file_columns(write.columns))
+        self._file: FileWriter | None = None
+        self._files: list[StagedFile] = []
+        self._quarantine = QuarantineWriter(write, landing, partition)
+        self._refused = ""
+        self._flat = FlatColumns([column.name for column in write.columns.all])
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The next offset and the partition time after the rows so far."""
+        return self._end, self._time
+
+    def add(self, rows: pa.RecordBatch, behind: int) -> None:
+        """Add rows in order. ``behind`` is the number of rows that became visible too late for their own landing.
+
+        Raises `DataError` (65), naming the record, if the timestamp policy rejects one.
+        """
+        self._behind += behind
+        try:
+            judged = self._judge(rows)
+        except InvalidTimestampError as error:
+            raise self._named(rows.slice(error.row, 1), error) from error
+        self._time = judged.partition_time
+        times = judged.timestamps
+        if judged.refusals:
+            refusals = [
+                Refusal(refusal.row, _described(rows, refusal.row, refusal.reason)) for refusal in judged.refusals
+            ]
+            self._refused = self._refused or refusals[0].reason
+            self._quarantine.add(rows, refusals)
+            rows, times = rows.filter(pa.array(judged.keep)), times[judged.keep]
+        if rows.num_rows:
+            self._append(rows, times)
+
+    def close(self) -> Block:
+        """Make the files durable and return the block."""
+        self._finish_file()
+        return Block(
+            landing=self.landing.number,
+            partition=self.partition,
+            start=self._start,
+            end=self._end,
+            max_timestamp=self._time,
+            behind=self._behind,
+            quarantined=self._quarantine.rows,
+            files=tuple(self._files),
+            quarantine=self._quarantine.close(),
+            refused=self._refused,
+            flat=self._flat.shown(),
+            unarrived=self._unarrived,
+            keyless=self._keyless,
+            keyless_at=tuple(self._keyless_at),
+        )
+
+    def abort(self) -> None:
+        """Delete the files that are not complete."""
+        if self._file is not None:
+            self._file.abort()
+        self._quarantine.abort()
+
+    def _append(self, rows: pa.RecordBatch, times: Longs) -> None:
+        count = rows.num_rows
+        columns = [
+            pa.array(np.arange(self._end, self._end + count)),
+            pa.array(times),
+            pa.array(np.full(count, self.landing.number)),
+            rows.column(ARRIVED),
+            *(rows.column(column.name) for column in self._write.columns.all),
+        ]
+        self._note_keyless(rows)
+        self._end += count
+        self._flat.add(rows)
+        if self._file is None:
+            self._file = self._new_file()
+        self._file.write(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        if self._file.rows >= self._write.file_rows:
+            self._finish_file()
+
+    def _note_keyless(self, rows: pa.RecordBatch) -> None:
+        """Count the records whose key is null. A key of several columns is a row, which is never null."""
+        columns = self._write.columns
+        keys = rows.column(columns.key[0].name) if columns.scalar_key else None
+        if keys is None or not keys.null_count:
+            return
+        if (lacking := _SHOWN_KEYLESS - len(self._keyless_at)) > 0:
+            rows_without_key = np.flatnonzero(np.asarray(keys.is_null()))[:lacking]
+            self._keyless_at += (rows_without_key + self._end).tolist()
+        self._keyless += keys.null_count
+
+    def _judge(self, rows: pa.RecordBatch) -> Judged:
+        faults = rows.column(FAULT)
+        reasons: list[str | None] = [] if faults.null_count == rows.num_rows else faults.to_pylist()
+        self._unarrived += reasons.count(NEVER_ARRIVED)
+        near, ahead = self._recorded(rows.column(ARRIVED)), self._write.policy.max_ahead_ms
+        # Without `max_ahead`, the limit is larger than any timestamp.
+        limits = FAR * 2 - 1 if ahead is None else near + ahead
+        if self._extractor is None:
+            times = rows.column(TIMESTAMP)
+            if self._checks_units and (wrong := unit_faults(times, near)):
+                reasons = reasons or [None] * rows.num_rows
+                for row, reason in wrong.items():
+                    reasons[row] = reasons[row] or reason
+            return judge(times, limits, reasons, self._write.policy, self._time)
+        records = _records(self._write.columns, rows)
+        return extract(
+            self._extractor,
+            records,
+            limits,
+            reasons,
+            self._write.policy,
+            self._time,
+            near if self._checks_units else None,
+        )
+
+    def _recorded(self, arrivals: pa.Array) -> Longs | int:
+        """Return when the rows arrived (epoch ms). Unknown arrivals are the end of the landing's interval, or now (D19)."""
+        recorded = self.landing.end_ms if self.landing.interval else self._write.now_ms
+        return recorded if self._write.spec.arrived_at is None else longs(arrivals, recorded)
+
+    def _named(self, row: pa.RecordBatch, error: InvalidTimestampError) -> DataError:
+        write, reason = self._write, _described(row, 0, error.reason)
+        return DataError(
+            "record-invalid",
+            "feed {feed}, topic {topic}, partition {partition}, the record {record} ({arrival}): {reason}. {fix}",
+            feed=write.feed,
+            topic=write.spec.topic,
+            partition=self.partition,
+            record=record_text(write.columns.all, row)[0],
+            arrival=_arrived(row.column(ARRIVED)[0].as_py()),
+            reason=reason,
+            fix=fix_of(reason, write.spec),
+        )
+
+    def _new_file(self) -> FileWriter:
+        write = self._write
+        return FileWriter(
+            write.log_root,
+            f"generation={write.generation}/partition={self.partition}",
+            self._schema,
+            target=f"log/{write.spec.topic}",
+            partition=self.partition,
+            attempt=write.attempt,
+            partition_values={"generation": str(write.generation), "partition": str(self.partition)},
+            stats_columns=[column.name for column in LOG_COLUMNS],
+        )
+
+    def _finish_file(self) -> None:
+        if self._file is not None and (file := self._file.close()) is not None:
+            self._files.append(file)
+        self._file = None
+
+
+class FlatColumns:
+    """A search for the columns in which all rows of a block have the same value.
+
+    Once a column has varied, it is not compared again.
     """
-    parts = chain.from_iterable(cut(batch, PARTITION, ARRIVED) for batch in batches)
-    for (partition, _), group in groupby(parts, key=_group_of):
-        yield from _in_order(write, partition, group)
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._values: dict[str, pa.Scalar | None] = dict.fromkeys(names)
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Compare the next rows of a block. There is at least one row."""
+        for name, value in list(self._values.items()):
+            column = rows.column(name)
+            first = column[0] if value is None else value
+            # Most columns vary within the first rows, so the other rows are rarely compared.
+            if _is_only(first, column.slice(0, _LOOK)) and _is_only(first, column):
+                self._values[name] = first
+            else:
+                del self._values[name]
+
+    def shown(self) -> dict[str, str | None]:
+        """Return the columns that did not vary, as a mapping from column to its value as text, or None if it has only nulls."""
+        values = {name: value.as_py() for name, value in self._values.items() if value is not None}
+        return {name: None if value is None else str(value)[:_LONGEST] for name, value in values.items()}
 
 
-def _in_order(write: LogWrite, partition: int, group: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    chunks = sorted_chunks(_with_stream_time(write.spec, group), _ORDER, write.memory_bytes)
-    head = deque(islice(chunks, 2))
-    # A single chunk means that all rows fit into memory, so no files are needed for sorting.
-    if len(head) < 2:
-        yield from head
-        return
-    with scratch_folder() as folder:
-        runs = list(write_runs(released(head, chunks), folder, write.attempt))
-        yield from merged([read_run(run, partition) for run in runs], _ORDER)
+def _log_file_columns(columns: LogColumns) -> tuple[Column, ...]:
+    """Return the columns of a log's files: the columns of the table without ``generation`` and ``partition``."""
+    return (*LOG_COLUMNS, *columns.all)
 
 
-def _with_stream_time(spec: LogSpec, group: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    name = order_name(OUTPUT_TIME) if spec.extractor else TIMESTAMP
-    source, key_times = None, _KeyTimes()
-    for rows in chain.from_iterable(cut(batch, _SOURCE) for batch in group):
-        if (own := rows.column(_SOURCE)[0].as_py()) != source:
-            source, key_times = own, _KeyTimes()
-        times = longs(rows.column(name).cast(pa.int64()), _NEVER)
-        yield rows.append_column(_STREAM_TIME, pa.array(key_times.add(_hashes_of_keys(spec, rows), times)))
+def _described(rows: pa.RecordBatch, row: int, reason: str) -> str:
+    """Return the reason why a row is refused. If its timestamp is a text that is not a valid time, the reason quotes the text."""
+    text = rows.column(NO_TIME)[row].as_py() if NO_TIME in rows.schema.names else None
+    return not_a_time("timestamp", text) if reason == NO_TIMESTAMP and text is not None else reason
 
 
-def _hashes_of_keys(spec: LogSpec, rows: pa.RecordBatch) -> _Words:
-    """Return the hash of each row's key in the output. Keys with the same hash are treated as one key."""
-    names = (name if name in rows.schema.names else order_name(name) for name in spec.output_keys)
-    return row_hashes(rows.select(list(names)))
+def _records(columns: LogColumns, rows: pa.RecordBatch) -> list[Record]:
+    """Return the rows as records for an extractor. The timestamp of a record is its arrival; None if that is unknown."""
+    key, value = (
+        log_shape(columns.key, is_scalar=columns.scalar_key),
+        log_shape(columns.value, is_scalar=columns.scalar_value),
+    )
+    parts = (decode(shape, [rows.column(name) for name in shape.names], rows.num_rows) for shape in (key, value))
+    return [Record(*record) for record in zip(*parts, rows.column(ARRIVED).to_pylist(), strict=True)]
 
 
-def _group_of(rows: pa.RecordBatch) -> tuple[int, int]:
-    return rows.column(PARTITION)[0].as_py(), rows.column(ARRIVED)[0].as_py()
+def _arrived(arrival_ms: int | None) -> str:
+    return "without an arrival" if arrival_ms is None else f"arrived at {instant(arrival_ms)}"
 
 
-class _KeyTimes:
-    """The largest time so far of each key. A key is represented by its 64-bit hash, so each key takes 16 bytes."""
-
-    def __init__(self) -> None:
-        """Begin without rows."""
-        self._hashes = np.empty(0, dtype=np.uint64)
-        self._latest = np.empty(0, dtype=np.int64)
-
-    def add(self, hashes: _Words, times: _Longs) -> _Longs:
-        """Add rows in order (at least one). Return the largest time of each row's key, up to and including that row."""
-        order = np.argsort(hashes, kind="stable")
-        hashes = hashes[order]
-        is_first = np.concatenate(([True], hashes[1:] != hashes[:-1]))
-        keys, numbers = hashes[is_first], np.cumsum(is_first) - 1
-        positions, is_known = self._find(keys)
-        before = np.full(len(keys), _NEVER)
-        before[is_known] = self._latest[positions[is_known]]
-        latest = np.maximum(_largest_so_far(numbers, times[order]), before[numbers])
-        last = latest[np.concatenate((is_first[1:], [True]))]
-        self._latest[positions[is_known]] = last[is_known]
-        if not is_known.all():
-            self._hashes = np.insert(self._hashes, positions[~is_known], keys[~is_known])
-            self._latest = np.insert(self._latest, positions[~is_known], last[~is_known])
-        stream_times: _Longs = np.empty_like(latest)
-        stream_times[order] = latest
-        return stream_times
-
-    def _find(self, keys: _Words) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-        """Return the position of each key among the known keys (or where to insert it), and a mask of the known keys."""
-        positions = np.searchsorted(self._hashes, keys)
-        is_known = positions < len(self._hashes)
-        is_known[is_known] = self._hashes[positions[is_known]] == keys[is_known]
-        return positions, is_known
-
-
-def _largest_so_far(numbers: _Longs, times: _Longs) -> _Longs:
-    """Return for each row the largest time so far in its group. ``numbers`` are the groups' numbers, ascending from 0."""
-    values, ranks = np.unique(times, return_inverse=True)
-    base = numbers * len(values)
-    largest: _Longs = values[np.maximum.accumulate(base + ranks) - base]
-    return largest
+def _is_only(value: pa.Scalar, column: pa.Array) -> bool:
+    """Return whether a column has no value other than ``value``. A null counts as a value that differs from all others."""
+    distinct = pc.unique(column)
+    return len(distinct) == 1 and bool(distinct[0].equals(value))

@@ -48,8 +48,6 @@ from rewindow.tables.shared.ledger import (
 )
 from rewindow.tables.shared.paths import LANDINGS, safe_name
 
-__all__ = ["Ledger", "LedgerRow"]
-
 _ATTEMPTS = 6
 _FILES_MAX, _BUCKET_FILES_MAX = 16, 4
 """If a job or feed has more small files (on a disk, in a bucket), they are merged, so that reading takes milliseconds."""

@@ -21,9 +21,9 @@ from rewindow.engine.spark.spark_calls import named
 from rewindow.engine.spark.spark_landing import SparkLandingEngine, source_offset_blocks
 from rewindow.engine.worker.bad_rows import naming_bad_rows
 from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
-from rewindow.engine.worker.landing.arrow_source import ArrowSource
+from rewindow.engine.worker.landing.sorted_runs import PARTITION
+from rewindow.engine.worker.landing.source_rows import ArrowSource
 from rewindow.engine.worker.landing.source_types import UnsuitableError
-from rewindow.engine.worker.log_blocks import PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.worker_errors import mark
 from rewindow.errors import NotNowError, RewindowError, StorageError

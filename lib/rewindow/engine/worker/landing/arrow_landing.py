@@ -2,6 +2,9 @@
 
 A small landing runs in the process of the command, without a JVM. The two passes of a large landing run in the workers of a
 scheduler (Spark).
+
+`wrong_columns` checks the names of columns before anything is landed, and `expected_schema` returns the schema with which a job's
+code is checked then. Both do so only if they know the columns without Spark and without reading large files.
 """
 
 from __future__ import annotations
@@ -28,19 +31,22 @@ from rewindow.contracts.ingest import (
     SourceSpec,
 )
 from rewindow.contracts.landing_protocol import Block, LandingEngine
-from rewindow.contracts.source_fields import SourceFields
-from rewindow.contracts.text_options import TEXT_FORMATS
-from rewindow.engine.worker.bad_rows import naming_bad_rows
-from rewindow.engine.worker.file_fields import stored_fields
-from rewindow.engine.worker.landing.arrow_source import (
-    ArrowSource,
-    check_for_spark,
-    inferred_schema,
-    open_source,
-    open_text,
-    wrong_columns,
+from rewindow.contracts.source_fields import (
+    SMALL_JSON_BYTES,
+    SourceFields,
 )
-from rewindow.engine.worker.landing.log_columns import log_columns
+from rewindow.contracts.text_options import CSV, JSON, TEXT_FORMATS
+from rewindow.engine.worker.bad_rows import naming_bad_rows
+from rewindow.engine.worker.file_fields import (
+    csv_columns,
+    declared_columns,
+    directory_columns,
+    local_files,
+    parquet_fields,
+    stored_fields,
+)
+from rewindow.engine.worker.landing.arrow_source import check_for_spark, inferred_schema, open_source
+from rewindow.engine.worker.landing.log_columns import log_columns, missing_columns, nested_renames
 from rewindow.engine.worker.landing.sorted_runs import (
     Run,
     merged,
@@ -50,9 +56,13 @@ from rewindow.engine.worker.landing.sorted_runs import (
     sorted_chunks,
     write_runs,
 )
-from rewindow.engine.worker.landing.source_rows import Portion, RowReader
-from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized
-from rewindow.engine.worker.landing.text_source import OnWorkers, TextFiles, text_fields, text_schema
+from rewindow.engine.worker.landing.source_rows import ArrowSource, Portion, RowReader
+from rewindow.engine.worker.landing.source_types import (
+    UnsuitableError,
+    normalized,
+    schema_of,
+)
+from rewindow.engine.worker.landing.text_source import OnWorkers, TextFiles, open_text, text_fields, text_schema
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.engine.worker.worker_errors import as_in_a_worker
@@ -234,3 +244,70 @@ def _of_partitions(runs: Sequence[Run], partitions: Iterable[int], names: Sequen
     for partition in sorted(partitions):
         own = [read_run(run, partition) for run in runs if partition in run.batches]
         yield from merged(own, names)
+
+
+def wrong_columns(spec: LogSpec, look: SourceLook, texts: TextFiles | None = None) -> RewindowError | None:
+    """Return the error for columns that the configuration names wrongly; None if there are none, or rows would have to be read.
+
+    Without ``texts``, JSON files are read only if they are small.
+    """
+    try:
+        names = _names(spec, look, texts)
+    except RewindowError as error:
+        return error
+    return missing_columns(spec, names) if names else None
+
+
+def _names(spec: LogSpec, look: SourceLook, texts: TextFiles | None) -> Sequence[str] | None:
+    """Return the columns of all files; None if they are not certain. CSV columns are in the order of their first occurrence."""
+    source, pieces = spec.source, (*look.rest, *look.fresh)
+    if look.schema is not None or not pieces:
+        return None
+    directories = sorted({name for piece in pieces for name in directory_columns(piece.path, look.base)})
+    if source.schema is not None:
+        return [*declared_columns(spec, source.schema), *directories]
+    if source.format == "parquet" and not source.options:
+        files = parquet_fields(source, pieces, look.base)
+        present = {name for file in files for name in file.present if "." not in name}
+        return sorted(present) if len(files) == len(pieces) else None
+    if source.format == JSON:
+        if texts is None and sum(file.stat().st_size for file in local_files(pieces)) > SMALL_JSON_BYTES:
+            return None
+        read = (texts or TextFiles()).read(spec, pieces, infers=True)
+        return [*sorted({name for file in read for name in file.names}), *directories]
+    if source.format != CSV:
+        return None
+    headers = [header for piece in pieces if (header := csv_columns(source, piece.path)) is not None]
+    spelling = {name.lower(): name for header in reversed(headers) for name in header}
+    in_order = [name.lower() for header in headers for name in header]
+    return [*(spelling[name] for name in dict.fromkeys(in_order)), *directories] if headers else None
+
+
+_UNSURE = "unsure"
+"""A type that is not certain."""
+
+
+_MOST_BYTES = 16 << 20
+"""Files are read to infer a schema only if they have at most this many bytes together."""
+
+
+def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
+    """Return the schema (Spark's JSON) of a source, with `_UNSURE` for uncertain types; None if the columns are unknown.
+
+    Raises a `RewindowError` for files that could not be landed.
+    """
+    source = spec.source
+    if source.format not in TEXT_FORMATS:
+        try:
+            return inferred_schema(spec, look)
+        except UnsuitableError:
+            return look.schema
+    files = local_files(look.fresh)
+    if source.schema is not None or sum(file.stat().st_size for file in files) <= _MOST_BYTES:
+        return text_schema(spec, look, TextFiles())
+    names = csv_columns(source, str(files[0])) if source.format == CSV else None
+    if not names:
+        return None
+    kinds: dict[str, Any] = {**dict.fromkeys(names, _UNSURE), **dict.fromkeys(nested_renames(spec, names), _UNSURE)}
+    keys = {old for old, new in (spec.renames or {}).items() if new in spec.key} | set(spec.key)
+    return schema_of({name: "string" if name in keys else kind for name, kind in kinds.items()})

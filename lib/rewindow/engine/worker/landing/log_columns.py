@@ -104,7 +104,7 @@ def log_columns(spec: LogSpec, schema: str) -> LogColumns:
                 "log {topic}: {column} is {type}, but must be an integer",
                 topic=spec.topic,
                 column=name,
-                type=shown_type(types[name]),
+                type=_shown_type(types[name]),
             )
     ignored = {(spec.renames or {}).get(name, name) for name in spec.ignore}
     values = spec.value if spec.value is not None else [name for name in types if name not in {*taken, *ignored}]
@@ -182,7 +182,7 @@ def _unknown(spec: LogSpec, missing: Sequence[tuple[str, str]], names: Sequence[
     )
 
 
-def shown_type(source_type: Any) -> str:
+def _shown_type(source_type: Any) -> str:
     """Return the name of a type as in SQL."""
     name = source_type if isinstance(source_type, str) else source_type["type"]
     return _SHOWN.get(name, str(name))

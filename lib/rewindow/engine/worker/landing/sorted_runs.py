@@ -1,7 +1,8 @@
-"""Sort more rows than fit into memory: sort chunks, write them to files as *runs*, and merge the runs into sorted batches.
+"""The rows of a landing: their columns, their order, and how to sort more rows than fit into memory.
 
-In a run, each partition has a range of batches. Merging keeps one batch of each run in memory. The order is Spark's: nulls come
-first, texts are in the order of their UTF-8 bytes, and NaN is last.
+Chunks of rows are sorted and written to files as *runs*, and the runs are merged into sorted batches. In a run, each partition
+has a range of batches. Merging keeps one batch of each run in memory. The order is Spark's: nulls come first, texts are in the
+order of their UTF-8 bytes, and NaN is last.
 
 Rows mostly arrive in order, and few rows have equal values in the first columns. So a column is compared only in rows that are
 equal in all columns before it.
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import pairwise
 from math import isnan
 from typing import Any
 from uuid import uuid4
@@ -25,10 +27,44 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs
 
-from rewindow.contracts.ingest import LogColumns, LogSpec
-from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, FILE, PARTITION, ROW, TIMESTAMP, by_partition, order_name
+from rewindow.contracts.ingest import FAR, LogColumns, LogSpec
 from rewindow.engine.worker.text.pages import not_read_back, not_written
 from rewindow.storage.locations import filesystem_of
+
+PARTITION, ARRIVED, TIMESTAMP, FAULT = "_partition", "_arrival", "_timestamp", "_fault"
+"""The columns of incoming batches besides keys and values. A fault is the reason why a row cannot be landed, or null."""
+FILE, ROW = "_file", "_row"
+"""The columns of incoming batches in file order (`FILE_ORDER`): a number that sorts as the name of the file, and the row's
+number."""
+NO_TIME = "_no_time"
+"""An optional column for timestamps that are text. It has each text that is not a valid time, and null in other rows."""
+_Longs = npt.NDArray[np.int64]
+
+
+def order_name(name: str) -> str:
+    """Return the name of a column of incoming batches that only decides the order of rows, and is not landed."""
+    return f"_order_{name}"
+
+
+def longs(column: pa.Array, null: int) -> _Longs:
+    """Return a column of 64-bit integers as an array, with ``null`` in place of nulls."""
+    return np.asarray(column.fill_null(null) if column.null_count else column)
+
+
+def cut(rows: pa.RecordBatch, *names: str) -> Iterator[pa.RecordBatch]:
+    """Cut a batch wherever one of the named columns of integers changes; yield the parts in order."""
+    columns = [longs(rows.column(name).cast(pa.int64()), -FAR) for name in names]
+    changes = np.logical_or.reduce([np.diff(column) != 0 for column in columns])
+    for start, end in pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), rows.num_rows]):
+        if end > start:
+            yield rows.slice(start, end - start)
+
+
+def by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield pairs (partition, rows). The rows of a partition are consecutive in the batch."""
+    for part in cut(rows, PARTITION):
+        yield part.column(PARTITION)[0].as_py(), part
+
 
 _PREFIX = "rewindow-land-"
 _ABANDONED_S = 86_400
@@ -61,7 +97,6 @@ _SHARE = 7
 """A chunk of rows takes the memory divided by this number, because concatenating and sorting copy the chunk."""
 _BATCH_ROWS = 32 * 1024
 """Rows per batch of a run. A merge holds one batch of each run in memory."""
-_Longs = npt.NDArray[np.int64]
 _LEAST = np.iinfo(np.int64).min
 _SMALL = np.iinfo(np.int16).max
 

@@ -1,4 +1,4 @@
-"""Read the due rows of a source's files with Arrow, as the columns that the log writer expects.
+"""The due rows of a source's files, read with Arrow, as the columns that the log writer expects.
 
 A row is *due* if the landing in progress takes it. The partition of a row is the CRC-32 of its key's bytes, modulo the number of
 partitions (ADR-4). Each distinct key of a batch is encoded and hashed once (`streams.serde.key_bytes`). The batches of a source
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 from zlib import crc32
 
@@ -20,32 +20,44 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece
+from rewindow.contracts.ingest import (
+    ARRIVAL,
+    Arrivals,
+    Intervals,
+    LogColumns,
+    LogSpec,
+    Piece,
+    ReadWindow,
+    SourceLook,
+)
 from rewindow.contracts.instants import MILLISECONDS, RANGES
 from rewindow.contracts.row_faults import ARRIVED_AT, NEVER_ARRIVED, UNREADABLE, other_unit
-from rewindow.contracts.source_fields import read_columns
-from rewindow.engine.worker.bad_rows import BadRowsError, fix_of
+from rewindow.contracts.source_fields import (
+    read_columns,
+)
+from rewindow.engine.worker.bad_rows import BadRowsError, BadTimes, BadTimesFound, fix_of, wrong_text
+from rewindow.engine.worker.landing.parquet_files import StoredRows, naming_large, stored_batches
+from rewindow.engine.worker.landing.sorted_runs import (
+    ARRIVED,
+    FAULT,
+    FILE,
+    NO_TIME,
+    PARTITION,
+    ROW,
+    TIMESTAMP,
+    order_name,
+)
 from rewindow.engine.worker.landing.source_types import (
     INTEGERS,
     TIMES,
-    UnsuitableError,
     arrow_type,
     as_landed,
     as_time,
-    in_micros,
-    shown_type,
 )
-from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, FILE, NO_TIME, PARTITION, ROW, TIMESTAMP, order_name
 from rewindow.engine.worker.text.pages import Page
 from rewindow.engine.worker.text.text_rows import BadValueError, TextRows
-from rewindow.errors import LimitError, StorageError
-from rewindow.storage.locations import filesystem_of
+from rewindow.engine.worker.timestamps import arrivals_of
 from rewindow.streams.serde.key_bytes import encode_key
-
-_READ_ROWS = 1 << 18
-_READ_BYTES = 32 << 20
-"""The most rows and (uncompressed) bytes of a batch."""
-_CODED = frozenset({"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +118,7 @@ class RowReader:
         Raises `StorageError` (74) for a file that cannot be read, `BadRowsError` (65) for a value that does not fit into its
         type, and `LimitError` (71) if the rows do not fit into memory.
         """
-        with _fitting(portion.piece.path), self._naming():
+        with naming_large(portion.piece.path), self._naming():
             for rows, first_row in self._found(portion, self.needed()):
                 arrived, faults = self._arrived(rows)
                 due = portion.due(arrived)
@@ -163,7 +175,7 @@ class RowReader:
             stored = pa.array([statistics.max], arrow_type(self.types[source]))
         except (pa.ArrowException, OverflowError, TypeError):
             return None
-        arrived, _ = self._arrived(_StoredRows(pa.record_batch([stored], names=[source]), Piece(""), self.types))
+        arrived, _ = self._arrived(StoredRows(pa.record_batch([stored], names=[source]), Piece(""), self.types))
         last = arrived[0].as_py()
         # The statistics of nanoseconds are rounded down, so the last arrival may be a little later than `last`.
         return None if last is None else last + 1
@@ -175,14 +187,16 @@ class RowReader:
         numbers = pa.array(np.arange(first_row, first_row + rows))
         return {FILE: pa.repeat(pa.scalar(portion.file, pa.int64()), rows), ROW: numbers}
 
-    def _found(self, portion: Portion, names: set[str]) -> Iterator[tuple[_StoredRows | TextRows, int]]:
+    def _found(self, portion: Portion, names: set[str]) -> Iterator[tuple[StoredRows | TextRows, int]]:
         """Yield rows of a portion, with the number of the file's rows before them."""
         if portion.page is not None:
             yield self.text_rows(portion), portion.first_row
             return
         keys = [source for column in self.columns.key if self.types[source := self.sources[column.name]] == "string"]
-        for batch, first_row in _batches(portion, names, [key for key in keys if key in names]):
-            yield _StoredRows(batch, portion.piece, self.types), first_row
+        for batch, first_row in stored_batches(
+            portion.piece, portion.row_groups, names, [key for key in keys if key in names]
+        ):
+            yield StoredRows(batch, portion.piece, self.types), first_row
 
     @contextmanager
     def _naming(self) -> Iterator[None]:
@@ -199,7 +213,7 @@ class RowReader:
             ) from error
 
     def _converted(
-        self, batch: _StoredRows | TextRows, arrived: pa.Array, faults: pa.Array, file_order: Mapping[str, pa.Array]
+        self, batch: StoredRows | TextRows, arrived: pa.Array, faults: pa.Array, file_order: Mapping[str, pa.Array]
     ) -> Iterator[pa.RecordBatch]:
         if not batch.rows:
             return
@@ -249,7 +263,7 @@ class RowReader:
         texts = batch.texts(self.sources[self.spec.timestamp])
         return {NO_TIME: pc.if_else(timestamp.is_null(), texts, pa.scalar(None, pa.string()))}
 
-    def _arrived(self, batch: _StoredRows | TextRows) -> tuple[pa.Array, pa.Array]:
+    def _arrived(self, batch: StoredRows | TextRows) -> tuple[pa.Array, pa.Array]:
         """Return the arrivals (epoch ms), and a fault for each row whose arrival is a number in another unit."""
         faults = pa.nulls(batch.rows, pa.string())
         name = self.spec.arrived_at
@@ -266,7 +280,7 @@ class RowReader:
                 faults, arrived = pc.if_else(is_wrong, reasons, faults), pc.if_else(is_wrong, None, arrived)
         return arrived, faults
 
-    def _time(self, batch: _StoredRows | TextRows, name: str) -> pa.Array:
+    def _time(self, batch: StoredRows | TextRows, name: str) -> pa.Array:
         source, zone = self.sources[name], self.spec.zone
         kind = self.types[source]
         if isinstance(batch, TextRows) and kind not in INTEGERS:
@@ -274,127 +288,86 @@ class RowReader:
         return as_time(batch.column(source), kind, zone, self.spec.units.get(name, MILLISECONDS))
 
 
+@dataclass(frozen=True, slots=True)
+class ArrowSource:
+    """The due rows of a log's source: the reader, the portions of files with these rows, and an upper bound on their number."""
+
+    reader: RowReader
+    portions: tuple[Portion, ...]
+    rows: int
+
+    def arrivals(self, intervals: Intervals, until_ms: int) -> Arrivals:
+        """Return the intervals in which the due rows arrived. Rows that arrived at ``until_ms`` or later wait."""
+        columns = chain.from_iterable(map(self.reader.arrivals, self.portions))
+        return arrivals_of(intervals, until_ms, columns)
+
+    def first_arrivals(self) -> dict[str, int]:
+        """Return a mapping from each file with due rows to the first arrival of these rows (epoch ms)."""
+        arrivals: dict[str, int] = {}
+        for portion in self.portions:
+            name = portion.piece.name
+            for arrived, _ in self.reader.arrivals(portion):
+                if (arrival_ms := pc.min(arrived).as_py()) is not None:
+                    arrivals[name] = min(arrival_ms, arrivals.get(name, arrival_ms))
+        return arrivals
+
+    def bad_times(self, column: str) -> BadTimes | None:
+        """Return the rows of text files without a valid time in ``column`` (its name in the log); None if all are valid."""
+        reader = self.reader
+        spec, source = reader.spec, reader.sources[column]
+        kind, faults_found = reader.types[source], BadTimesFound(column)
+        is_checked = kind in INTEGERS and column not in spec.units
+        for portion in self.portions:
+            rows = reader.text_rows(portion)
+            times = reader.times(rows, column)
+            is_bad = times.is_null()
+            if column != spec.arrived_at:
+                is_bad = pc.or_(is_bad, pc.less(times, 0).fill_null(True))
+            for low, end in RANGES.values() if is_checked else ():
+                is_within = pc.and_(pc.greater_equal(times, low), pc.less(times, end))
+                is_bad = pc.or_(is_bad, is_within.fill_null(False))
+            if not pc.any(is_bad, min_count=0).as_py():
+                continue
+            texts, faults = rows.texts(source), rows.faults()
+            for row in pc.indices_nonzero(is_bad).to_pylist():
+                if not faults[row].is_valid:
+                    wrong = wrong_text(spec, column, texts[row].as_py(), times[row].as_py(), is_number=kind in INTEGERS)
+                    faults_found.add(wrong, rows.location(row))
+        return faults_found.summary()
+
+
+def reader_of(
+    spec: LogSpec, columns: LogColumns, types: Mapping[str, Any], window: ReadWindow, partitions: int
+) -> RowReader:
+    """Return the reader of a source's rows, which also reads arrivals if the window or the log needs them."""
+    needs_arrival = window.until_ms is not None or spec.arrived_at is not None
+    return RowReader(spec, columns, types, partitions, needs_arrival=needs_arrival)
+
+
+def due_portions(look: SourceLook, window: ReadWindow) -> list[tuple[Portion, Sequence[Piece]]]:
+    """Return pairs (portion, files): one for the fresh files and, if their rows may be due, one for files of earlier landings.
+
+    The portion has no file. It only says between which arrivals rows are due.
+    """
+    until, through = window.until_ms, window.through_ms
+    fresh = Portion(Piece(""), (), None, until)
+    if look.overlapping and through is not None and until is not None:
+        fresh = replace(fresh, until_ms=through)
+    if until is None or through is None:
+        return [(fresh, look.fresh)]
+    return [(fresh, look.fresh), (Portion(Piece(""), (), through, until, with_unknown=False), look.rest)]
+
+
+def split_evenly(source: ArrowSource, tasks: int) -> list[Sequence[Portion]]:
+    """Divide the row groups of a source among tasks. Return the portions of each task."""
+    groups = [replace(portion, row_groups=(group,)) for portion in source.portions for group in portion.row_groups]
+    share = -(-len(groups) // max(tasks, 1)) or 1
+    return [groups[start : start + share] for start in range(0, len(groups), share)]
+
+
 def no_position(spec: LogSpec, partitions: int) -> str:
     """Return the reason for refusing a record of a recorded topic that has no valid partition or offset."""
     return f"{UNREADABLE}: {' and '.join(spec.position_columns)} are not a partition from 0 to {partitions - 1} and an offset"
-
-
-@contextmanager
-def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file. The columns ``coded`` are read dictionary-encoded, if Arrow can do so.
-
-    If the file cannot be opened, or cannot be read within the block, raises `UnsuitableError` if it needs something that Arrow
-    lacks, and otherwise `StorageError` (74).
-    """
-    try:
-        system, location = filesystem_of(path)
-        with system.open_input_file(location) as stream:
-            footer = pq.read_metadata(stream)
-            stored = [name for name in coded if _is_coded(footer, name)]
-            file = pq.ParquetFile(stream, metadata=footer, read_dictionary=stored, page_checksum_verification=True)
-            yield file
-    except MemoryError:
-        # Arrow's error for lack of memory is also a `pa.ArrowException`, and must not be translated below.
-        raise
-    except pa.ArrowNotImplementedError as error:
-        raise UnsuitableError(f"{path}: {error}") from error
-    except (OSError, pa.ArrowException) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise StorageError(
-            "parquet-file-unreadable",
-            "cannot read {file}: {reason}. Restore the file, then land again",
-            file=path,
-            reason=reason,
-        ) from error
-
-
-def _is_coded(footer: pq.FileMetaData, name: str) -> bool:
-    """Return whether Arrow can read a column dictionary-encoded.
-
-    It cannot if a page has a DELTA or another unfit encoding.
-    """
-    index = next((index for index in range(footer.num_columns) if footer.schema.column(index).path == name), None)
-    groups = map(footer.row_group, range(footer.num_row_groups))
-    return index is not None and all(_CODED.issuperset(group.column(index).encodings) for group in groups)
-
-
-class _StoredRows:
-    """A batch of a Parquet file.
-
-    It also has columns whose values are in the table's metadata or in the names of directories.
-    """
-
-    def __init__(self, batch: pa.RecordBatch, piece: Piece, types: Mapping[str, str]) -> None:
-        self.rows, self.piece = batch.num_rows, piece
-        self._batch, self._types = batch, types
-        self._values = dict(piece.values)
-
-    def filter(self, mask: pa.Array) -> _StoredRows:
-        """Return some of the rows."""
-        return _StoredRows(self._batch.filter(mask), self.piece, self._types)
-
-    def column(self, name: str) -> pa.Array:
-        """Return a column with its type in the source; nulls if the file is older than the column.
-
-        Raises `BadRowsError` (65) for a value that does not fit into the type.
-        """
-        kind = arrow_type(self._types[name])
-        if name in self._values:
-            return pa.repeat(pa.scalar(self._values[name], pa.string()), self.rows).cast(kind)
-        if name not in self._batch.schema.names:
-            return pa.nulls(self.rows, kind)
-        column = self._batch.column(name)
-        if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-            return in_micros(column, kind)
-        try:
-            return column if column.type == kind else column.cast(kind)
-        except pa.ArrowInvalid as error:
-            # The values are milliseconds whose microseconds exceed 64 bits. Spark cannot read them either.
-            raise BadRowsError(
-                "parquet-value-too-large",
-                "{file} has a value in {column} that does not fit into {type} ({reason}). Nothing was "
-                "landed. Fix the file, then land again",
-                file=self.piece.path,
-                column=name,
-                type=shown_type(self._types[name]),
-                reason=str(error),
-            ) from error
-
-    def coded(self, name: str) -> pa.DictionaryArray | None:
-        """Return a column that is read dictionary-encoded; None for other columns."""
-        column = self._batch.column(name) if name in self._batch.schema.names else None
-        return column if column is not None and pa.types.is_dictionary(column.type) else None
-
-
-@contextmanager
-def _fitting(path: str) -> Iterator[None]:
-    """Name the file in the error if its rows do not fit into memory. Even a small file may have a few values of gigabytes."""
-    try:
-        yield
-    except MemoryError as error:
-        raise LimitError(
-            "file-exceeds-memory",
-            "the rows of {file} do not fit into memory ({reason}): give the process more memory, or write "
-            "the file with smaller row groups and values",
-            file=path,
-            reason=str(error),
-        ) from error
-
-
-def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Yield batches of a portion of a Parquet file, each with the number of rows that precede it in the file."""
-    # If a column's values are outside of the file, the column is not read, because the file may have another column of this name.
-    outside = dict(portion.piece.values)
-    with open_parquet(portion.piece.path, [name for name in coded if name not in outside]) as file:
-        stored = [name for name in file.schema_arrow.names if name in names and name not in outside]
-        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-        first_rows = [*accumulate((group.num_rows for group in groups), initial=0)]
-        for number in portion.row_groups:
-            group, first_row = groups[number], first_rows[number]
-            rows = max(1, min(_READ_ROWS, group.num_rows * _READ_BYTES // max(group.total_byte_size, 1)))
-            for batch in file.iter_batches(rows, row_groups=[number], columns=stored):
-                yield batch, first_row
-                first_row += batch.num_rows
 
 
 def _ordered(column: pa.Array) -> Any:

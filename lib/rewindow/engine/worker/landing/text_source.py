@@ -16,7 +16,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from rewindow.contracts.ingest import SKIP, LogColumns, LogSpec, Piece, SourceLook
+from rewindow.contracts.ingest import (
+    ARRIVAL,
+    SKIP,
+    LogColumns,
+    LogSpec,
+    Piece,
+    ReadWindow,
+    SourceLook,
+)
 from rewindow.contracts.row_faults import UNREADABLE
 from rewindow.contracts.source_fields import (
     FileFields,
@@ -28,11 +36,30 @@ from rewindow.contracts.source_fields import (
 )
 from rewindow.contracts.text_options import CSV, TextOptions, text_options
 from rewindow.engine.worker.bad_rows import BadRowsError, fix_of
-from rewindow.engine.worker.file_fields import declared_schema, directory_columns, shown, stored_fields
+from rewindow.engine.worker.file_fields import (
+    check_has,
+    declared_schema,
+    directory_columns,
+    shown,
+    stored_fields,
+)
 from rewindow.engine.worker.landing.directories import Values, directory_values
-from rewindow.engine.worker.landing.log_columns import shown_type, source_types
-from rewindow.engine.worker.landing.sorted_runs import shared_folder
-from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of, with_fields
+from rewindow.engine.worker.landing.log_columns import (
+    not_a_time,
+    source_types,
+)
+from rewindow.engine.worker.landing.sorted_runs import (
+    shared_folder,
+)
+from rewindow.engine.worker.landing.source_rows import ArrowSource, Portion, RowReader, due_portions, reader_of
+from rewindow.engine.worker.landing.source_types import (
+    INTEGERS,
+    TIMES,
+    UnsuitableError,
+    schema_of,
+    shown_type,
+    with_fields,
+)
 from rewindow.engine.worker.source_files import COMPRESSED
 from rewindow.engine.worker.text.accepted_values import ALL_KINDS, inferred_kind, kinds_of
 from rewindow.engine.worker.text.blocks import BadTextError, Part
@@ -49,7 +76,6 @@ _ROW_BYTES = 64
 """The assumed bytes of a row of text, to estimate the number of rows of a file before it is read."""
 PART_BYTES = 32 << 20
 """The least bytes of a part that a worker reads."""
-
 OnWorkers = Callable[[TextRead, Sequence[Part], str], list[PartRead]]
 """A function that reads parts of files in workers. These write pages to a folder that all workers reach."""
 
@@ -226,6 +252,49 @@ def _bad(spec: LogSpec, path: str, fault: Fault) -> BadRowsError:
     )
 
 
+def open_text(
+    spec: LogSpec,
+    columns: LogColumns,
+    look: SourceLook,
+    window: ReadWindow,
+    partitions: int,
+    read: Callable[[Sequence[Piece]], Sequence[TextFile]],
+) -> ArrowSource:
+    """Return an `ArrowSource` with the due rows of text files, which ``read`` tokenizes.
+
+    Raises `SourceError` (66) for a file without a needed column, `ConfigError` (78) if the type of a column of times cannot be
+    a time, and the errors of ``read``.
+    """
+    types = text_types(spec, columns)
+    reader = reader_of(spec, columns, types, window, partitions)
+    _check_times(reader)
+    portions: list[Portion] = []
+    numbers = look.file_numbers()
+    for due, pieces in due_portions(look, window):
+        for file in read(pieces):
+            values = text_directories_of(spec, file.piece.path, look.base)
+            if spec.source.format == CSV:
+                check_has(spec, file.piece.path, file.names, reader.needed() - set(dict(values)))
+            whole = replace(
+                due, piece=replace(file.piece, values=values), row_groups=(0,), file=numbers[file.piece.name]
+            )
+            for page, line in file.pages():
+                portions.append(replace(whole, page=page, first_line=line))
+                whole = replace(whole, first_row=whole.first_row + page.rows)
+    rows = sum(portion.page.rows for portion in portions if portion.page is not None)
+    return ArrowSource(reader, tuple(portions), rows)
+
+
+def _check_times(reader: RowReader) -> None:
+    spec = reader.spec
+    for role, name in (("timestamp", spec.timestamp), ("arrived_at", spec.arrived_at or ARRIVAL)):
+        if name == ARRIVAL or (role == "timestamp" and spec.extractor):
+            continue
+        kind = reader.types[reader.sources[name]]
+        if kind not in (*INTEGERS, *TIMES, "date", "string"):
+            raise not_a_time(spec, name, shown_type(kind))
+
+
 def text_schema(spec: LogSpec, look: SourceLook, files: TextFiles) -> str:
     """Return the schema (Spark's JSON) of text files: the declared schema, or the schema inferred from the values of all files.
 
@@ -322,7 +391,7 @@ def _located(types: JsonType, file: TextFile, before: int) -> JsonType:
 
 def _mixed(spec: LogSpec, mixture: Mixture) -> BadRowsError:
     earlier, later = (
-        f"{shown_type(kind).upper()} in {shown(spec.source, path)}, line {line}"
+        f"{shown_type(kind)} in {shown(spec.source, path)}, line {line}"
         for kind, (path, line) in zip(mixture.kinds, mixture.examples, strict=True)
     )
     name = mixture.path.partition(".")[0].partition("[")[0]

@@ -21,7 +21,7 @@ from rewindow.contracts.row_faults import UNREADABLE
 from rewindow.contracts.source_fields import positions
 from rewindow.contracts.text_options import CSV, TextOptions, text_options
 from rewindow.engine.worker.file_fields import shown
-from rewindow.engine.worker.landing.log_columns import shown_type
+from rewindow.engine.worker.landing.source_types import shown_type
 from rewindow.engine.worker.text.accepted_values import Flags, Typed, form_of, instants, pattern_of, typed
 from rewindow.engine.worker.text.json_records import json_records
 from rewindow.engine.worker.text.json_values import JSON, Misfit, nested, texts_of
@@ -262,7 +262,7 @@ class TextRows:
 
 
 def _sql(kind: Any) -> str:
-    return shown_type(kind).upper() if isinstance(kind, str) else str(kind["type"]).upper()
+    return shown_type(kind) if isinstance(kind, str) else str(kind["type"]).upper()
 
 
 def text_kinds(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -105,12 +105,6 @@ class SessionTask(VectorizedTask):
         """See `VectorizedTask`."""
         return int(np.count_nonzero(self.frame["held"]))
 
-    def tombstones(self) -> set[Session]:
-        """Return the sessions for which the buffer holds a tombstone."""
-        held_from_ms = self.held_from_ms
-        tombstones = {session for session, is_tombstone in self.buffered.items() if is_tombstone}
-        return {session for session in tombstones.union(self.replaced) if session[2] >= held_from_ms}
-
     def add(self, key: int, start_ms: int, end_ms: int) -> int:
         """Add a session and return its slot. The frame gets the slot later, in `grow`."""
         slot = len(self.starts)

@@ -1,32 +1,44 @@
 """What a Parquet file's footer says: whether the file is whole and can be read, and whether its columns have the wanted types.
 
 Spark reports a bad type only when it reads the file. Times without a zone it reads as times with a zone, without any error. So
-files with unsuitable types are refused before Spark reads them.
+files with unsuitable types are refused before Spark reads them. Arrow reads the rows of suitable files.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindow.contracts.ingest import LogSpec
+from rewindow.contracts.ingest import (
+    LogSpec,
+    Piece,
+)
 from rewindow.contracts.reserved_names import other_name
+from rewindow.engine.worker.bad_rows import BadRowsError
 from rewindow.engine.worker.landing.source_types import (
     INTEGERS,
     TIMES,
     UnsuitableError,
+    arrow_type,
     decimal_of,
     fits,
+    in_micros,
     shown_type,
     type_name,
 )
-from rewindow.errors import SourceError, StorageError
+from rewindow.errors import LimitError, SourceError, StorageError
 from rewindow.storage.locations import filesystem_of
 
+_READ_ROWS = 1 << 18
+_READ_BYTES = 32 << 20
+"""The most rows and (uncompressed) bytes of a batch."""
+_CODED = frozenset({"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"})
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
 _SIGNATURE_BYTES = 28
 """The bytes of the signature that follows the footer if a file's columns are encrypted, but its footer is not."""
@@ -158,3 +170,123 @@ def _converts(stored: str, wanted: str) -> bool:
         return whole is not None and whole <= digits - scale
     is_number = stored in INTEGERS[:3] and wanted == "double"
     return is_number or (stored, wanted) == _FROM_DATE or {stored, wanted} == {*_TEXTS}
+
+
+@contextmanager
+def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file. The columns ``coded`` are read dictionary-encoded, if Arrow can do so.
+
+    If the file cannot be opened, or cannot be read within the block, raises `UnsuitableError` if it needs something that Arrow
+    lacks, and otherwise `StorageError` (74).
+    """
+    try:
+        system, location = filesystem_of(path)
+        with system.open_input_file(location) as stream:
+            footer = pq.read_metadata(stream)
+            stored = [name for name in coded if _is_coded(footer, name)]
+            file = pq.ParquetFile(stream, metadata=footer, read_dictionary=stored, page_checksum_verification=True)
+            yield file
+    except MemoryError:
+        # Arrow's error for lack of memory is also a `pa.ArrowException`, and must not be translated below.
+        raise
+    except pa.ArrowNotImplementedError as error:
+        raise UnsuitableError(f"{path}: {error}") from error
+    except (OSError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise StorageError(
+            "parquet-file-unreadable",
+            "cannot read {file}: {reason}. Restore the file, then land again",
+            file=path,
+            reason=reason,
+        ) from error
+
+
+def _is_coded(footer: pq.FileMetaData, name: str) -> bool:
+    """Return whether Arrow can read a column dictionary-encoded.
+
+    It cannot if a page has a DELTA or another unfit encoding.
+    """
+    index = next((index for index in range(footer.num_columns) if footer.schema.column(index).path == name), None)
+    groups = map(footer.row_group, range(footer.num_row_groups))
+    return index is not None and all(_CODED.issuperset(group.column(index).encodings) for group in groups)
+
+
+def stored_batches(
+    piece: Piece, row_groups: Sequence[int], names: set[str], coded: Sequence[str]
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Yield batches of some row groups of a Parquet file, each with the number of rows that precede it in the file."""
+    # If a column's values are outside of the file, the column is not read, because the file may have another column of this name.
+    outside = dict(piece.values)
+    with open_parquet(piece.path, [name for name in coded if name not in outside]) as file:
+        stored = [name for name in file.schema_arrow.names if name in names and name not in outside]
+        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        first_rows = [*accumulate((group.num_rows for group in groups), initial=0)]
+        for number in row_groups:
+            group, first_row = groups[number], first_rows[number]
+            rows = max(1, min(_READ_ROWS, group.num_rows * _READ_BYTES // max(group.total_byte_size, 1)))
+            for batch in file.iter_batches(rows, row_groups=[number], columns=stored):
+                yield batch, first_row
+                first_row += batch.num_rows
+
+
+class StoredRows:
+    """A batch of a Parquet file.
+
+    It also has columns whose values are in the table's metadata or in the names of directories.
+    """
+
+    def __init__(self, batch: pa.RecordBatch, piece: Piece, types: Mapping[str, str]) -> None:
+        self.rows, self.piece = batch.num_rows, piece
+        self._batch, self._types = batch, types
+        self._values = dict(piece.values)
+
+    def filter(self, mask: pa.Array) -> StoredRows:
+        """Return some of the rows."""
+        return StoredRows(self._batch.filter(mask), self.piece, self._types)
+
+    def column(self, name: str) -> pa.Array:
+        """Return a column with its type in the source; nulls if the file is older than the column.
+
+        Raises `BadRowsError` (65) for a value that does not fit into the type.
+        """
+        kind = arrow_type(self._types[name])
+        if name in self._values:
+            return pa.repeat(pa.scalar(self._values[name], pa.string()), self.rows).cast(kind)
+        if name not in self._batch.schema.names:
+            return pa.nulls(self.rows, kind)
+        column = self._batch.column(name)
+        if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+            return in_micros(column, kind)
+        try:
+            return column if column.type == kind else column.cast(kind)
+        except pa.ArrowInvalid as error:
+            # The values are milliseconds whose microseconds exceed 64 bits. Spark cannot read them either.
+            raise BadRowsError(
+                "parquet-value-too-large",
+                "{file} has a value in {column} that does not fit into {type} ({reason}). Nothing was "
+                "landed. Fix the file, then land again",
+                file=self.piece.path,
+                column=name,
+                type=shown_type(self._types[name]),
+                reason=str(error),
+            ) from error
+
+    def coded(self, name: str) -> pa.DictionaryArray | None:
+        """Return a column that is read dictionary-encoded; None for other columns."""
+        column = self._batch.column(name) if name in self._batch.schema.names else None
+        return column if column is not None and pa.types.is_dictionary(column.type) else None
+
+
+@contextmanager
+def naming_large(path: str) -> Iterator[None]:
+    """Name the file in the error if its rows do not fit into memory. Even a small file may have a few values of gigabytes."""
+    try:
+        yield
+    except MemoryError as error:
+        raise LimitError(
+            "file-exceeds-memory",
+            "the rows of {file} do not fit into memory ({reason}): give the process more memory, or write "
+            "the file with smaller row groups and values",
+            file=path,
+            reason=str(error),
+        ) from error
