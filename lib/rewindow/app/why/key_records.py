@@ -61,7 +61,7 @@ class Asked:
 
 
 def ask(past: History, key: Mapping[str, Sequence[Any]], start_ms: int | None, at: AskedTime | None) -> Asked:
-    """Return the request for a key. The user's text may mean several keys; the first one that the logs have is meant.
+    """Return the request for a key. If the user's text fits several keys, the first key that the logs have is chosen.
 
     ``key`` maps each column to its possible values. ``start_ms`` is the window's start, or the requested time ``at`` if only
     records show where its window starts. Raises `UsageError` (2) if several windows contain this time.

@@ -116,7 +116,7 @@ def rows_apart(first: Sequence[Row], second: Sequence[Row]) -> tuple[list[Row], 
 
 
 def _counted_rows(rows: Sequence[Row], comparable_rows: Sequence[Any], counts: Counter[Any]) -> list[Row]:
-    """Return as many of each of the rows as ``counts`` says, the first ones."""
+    """Return the first ``counts[row]`` of the rows that equal each row."""
     taken = []
     for row, same in zip(rows, comparable_rows, strict=True):
         if counts[same] > 0:

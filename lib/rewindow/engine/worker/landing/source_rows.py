@@ -89,7 +89,7 @@ class RowReader:
 
     @property
     def sources(self) -> dict[str, str]:
-        """From a column's name after the renames to its name in the source."""
+        """Maps each column's name in the log to its name in the source."""
         return {name: source for source in self.types for name in self.spec.names_of(source)}
 
     def needed(self) -> set[str]:
