@@ -174,8 +174,8 @@ class Outcomes:
 
     ``kept`` has the records that a store before the output took. ``in_windows`` maps a record to the starts of the windows in
     whose store it was kept. If the output has no windows, each store counts. ``sessions`` has the sessions that these records
-    made, oldest first. Two sessions may be less than the gap apart, if the clock had closed the first before the second began.
-    ``drops`` has the records that nodes on the way to the output dropped.
+    made, oldest first. The gap between two sessions may be short enough for one session, if the clock closed the first before
+    the second began. ``drops`` has the records that nodes on the way to the output dropped.
     """
 
     followed: Candidates = field(default_factory=dict)

@@ -49,7 +49,7 @@ def undeclared_types(topology: Topology, before: JobBinding | None = None) -> It
 
 
 def _line_of(topology: Topology, call: tuple[str, str]) -> tuple[str, str]:
-    """Return a step's verb and line, because one call may add several steps, as that of a cogroup does."""
+    """Return a step's verb and line. Steps of the same call, such as a cogroup, have the same verb and line."""
     verb, step = call
     return verb, topology.lines.get(step, "")
 

@@ -46,7 +46,7 @@ def partitions_of(keys: Sequence[pa.Array], *, is_scalar: bool, partitions: int)
 
 
 def _coded(column: pa.Array) -> tuple[npt.NDArray[np.int64], list[object]]:
-    """Return a code for each row, and the value of each code. The last code is that of null."""
+    """Return a code for each row, and the value of each code. The last code stands for null."""
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     return _indices(coded).astype(np.int64), [*coded.dictionary.to_pylist(), None]
 

@@ -102,7 +102,7 @@ def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: 
 
 
 def rows_apart(first: Sequence[Row], second: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Return the rows of a key in each of two tables, in order, without those that the other table has as often.
+    """Return the rows of a key in each of two tables, in order. Rows that both tables have equally often are left out.
 
     If the tables have the same rows in different orders, the rows at positions that differ are returned.
     """
