@@ -1,6 +1,6 @@
 """`make lost-worker`: a replay of half an hour loses its worker after twenty minutes. Writes `RESULTS.md` beside this file.
 
-Four DAGs of a real Airflow, with the settings that users have, replay the same orders at the same time, each in a warehouse
+Five DAGs of a real Airflow, with the settings that users have, replay the same orders at the same time, each in a warehouse
 of its own. A function that sleeps makes the replay long and cheap, and notes each record that it is called for. So the notes
 say how many records were replayed twice.
 """
@@ -41,6 +41,7 @@ WAYS: Final = {
     "task": "the process of the task is killed (SIGKILL)",
     "worker": "the worker, with the process of the task, is killed (SIGKILL)",
     "failed": "the task is marked as failed, and cleared once its processes have ended",
+    "parts": "the worker is killed, and the job's file has `landings_per_run: 1`, a day in each run",
     "daily": "the worker is killed, in one of the DAG runs that `catchup` makes, one for each day",
 }
 """What happens to each DAG."""
@@ -171,7 +172,9 @@ def main(minutes: float, lost_after: float, *, writes: bool) -> int:
             rewindow(whole, *command)
         expected = content_hash(str(whole / TABLE))
         # The DAG that catches up starts twelve commands, so it does without a JVM.
-        ways = [Way(name, make_project(base / name, minutes, spark=name != "daily")) for name in WAYS]
+        ways = [
+            Way(name, make_project(base / name, minutes, spark=name != "daily", parts=name == "parts")) for name in WAYS
+        ]
         (base / "dags").mkdir()
         (base / "dags/ways.py").write_text(DAGS.format(days=DAYS, roots={way.name: str(way.root) for way in ways}))
         env = environment(base, base / "dags")
@@ -209,10 +212,10 @@ def played(live: Live, ways: list[Way], lost_after: float, expected: str) -> tup
         print(f"{way.name} replays", flush=True)
     time.sleep(max(0.0, ways[-1].begun + 60 * lost_after - time.time()))
     # The others' commands are beside the one that `on_kill` ends.
-    others = [pid for way in ways if way.name in ("task", "worker") for pid in commands(way.root, "run")]
+    others = [pid for way in ways if way.name in ("task", "worker", "parts") for pid in commands(way.root, "run")]
     beside = [process for pid in others for process in tree_of(pid)]
     by_name = {way.name: way for way in ways}
-    for name in ("failed", "task", "worker", "daily"):
+    for name in ("failed", "task", "worker", "parts", "daily"):
         way = by_name[name]
         if name == "daily":
             live.until(partial(way.replays, live), AN_HOUR, "the next day's run")
@@ -249,7 +252,7 @@ def page(found: Mapping[str, Mapping[str, Any]], minutes: float, bystanders: int
     return "\n".join(lines)
 
 
-def make_project(root: Path, minutes: float, *, slow: bool = True, spark: bool = True) -> Path:
+def make_project(root: Path, minutes: float, *, slow: bool = True, spark: bool = True, parts: bool = False) -> Path:
     """Write the project and return its folder. Spark replays both partitions at once, a command alone one after the other."""
     count = round(minutes * 60 * 4)
     seconds = (0.5 if spark else 0.25) if slow else 0
@@ -257,7 +260,7 @@ def make_project(root: Path, minutes: float, *, slow: bool = True, spark: bool =
     imports, _, rest = topology.partition("\n\n\n")
     files = {
         "conf/feeds/orders.yaml": FEED.replace("partitions: 2", f"partitions: {PARTITIONS}"),
-        f"conf/jobs/{JOB_NAME}.yaml": JOB,
+        f"conf/jobs/{JOB_NAME}.yaml": JOB + ("landings_per_run: 1\n" if parts else ""),
         "conf/targets/local.yaml": "target: local\nwarehouse: warehouse\nexecution: record\n"
         + ("inline: 0\n" if spark else ""),
         f"jobs/{JOB_NAME}.py": f"{SLOWLY.format(notes=str(root / 'notes'), seconds=seconds)}{imports}\n\n\n{rest}",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rewindow.app.failures import Failure
-from rewindow.app.why.output import told_sessions
+from rewindow.app.why.asked_window import told_sessions
 from rewindow.streams.record import Window
 from tests.bad_input.scene import CSV_FEED, Bench, project_of, topology, without_spark
 from tests.ingest.local_engine import HOUR

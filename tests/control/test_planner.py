@@ -81,6 +81,16 @@ def test_a_changed_job_is_refused_even_if_there_is_nothing_to_run():
     assert isinstance(plan(sealed, "b", binding=changed), UpToDate)
 
 
+def test_a_bounded_run_leaves_the_key_and_the_seal_to_the_last_run():
+    request = RunRequest(at_most=2, final=True, key="2013-01")
+    first = plan([], "a", request=request)
+    assert isinstance(first, RunSpec)
+    assert (epochs(first), first.final, first.key) == ([1, 2], False, None)
+    last = plan(run_rows([], "a", through_landing=2), "b", request=request)
+    assert isinstance(last, RunSpec)
+    assert (epochs(last), last.final, last.key) == ([3], True, "2013-01")
+
+
 def test_a_request_with_a_key_runs_once():
     rows = run_rows([], "a", through_landing=1, key="2013-01")
     decision = plan(rows, "b", request=RunRequest(key="2013-01"))

@@ -5,6 +5,7 @@ The file's name contains a digest of the tested code, so changed code starts aga
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 from collections.abc import Callable, Iterable
@@ -92,13 +93,24 @@ def code_digest(suite: str) -> str:
             (*(() if suite in _ALONE else _COMMON), *_OWN.get(suite, ())),
         )
     )
-    for path in sorted(path for pattern in patterns for path in _matching(_LIB, pattern)):
-        digest.update(path.read_bytes())
-    for path in sorted(_matching(ROOT / "tests", _OF_ALL[suite])) if suite in _OF_ALL else ():
-        digest.update(path.read_bytes())
-    for name in own:
-        digest.update((Path(__file__).parent / name).read_bytes())
+    tested = sorted(path for pattern in patterns for path in _matching(_LIB, pattern))
+    tests = sorted(_matching(ROOT / "tests", _OF_ALL[suite])) if suite in _OF_ALL else []
+    for path in (*tested, *tests, *(Path(__file__).parent / name for name in own)):
+        digest.update(executed(path))
     return digest.hexdigest()
+
+
+def executed(path: Path) -> bytes:
+    """Return what Python executes of a file. Other comments, docstrings or line breaks leave the results of hours valid."""
+    tree = ast.parse(path.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [one for one in node.body if not _is_text(one)]
+    return ast.dump(tree).encode()
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _matching(folder: Path, pattern: str) -> list[Path]:

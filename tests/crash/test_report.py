@@ -10,7 +10,7 @@ import pytest
 from tests.crash import finished, report
 from tests.crash.__main__ import main
 from tests.crash.matrix import Outcome
-from tests.crash.results import Results
+from tests.crash.results import Results, executed
 from tests.crash.settings import Figures
 from tests.crash.suites import SUITES
 
@@ -60,3 +60,20 @@ def test_a_finished_suite_is_not_repeated_if_only_the_unfinished_ones_are_asked_
     finished.keep(Figures("answers", cases=389), page.with_name("finished.json"))
     assert main(["--suites", "answers", "--unfinished", "--page", str(page), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["suites"] == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_current"),
+    [
+        ('def f(a):\n    """Other words."""\n\n    return a + 1  # because\n', True),
+        ('def f(a):\n    """Add."""\n    return a + 2\n', False),
+        ('def f(a):\n    return a + "1"\n', False),
+    ],
+)
+def test_other_words_leave_results_valid_and_other_code_does_not(
+    tmp_path: Path, text: str, *, is_current: bool
+) -> None:
+    old, new = tmp_path / "old.py", tmp_path / "new.py"
+    old.write_text('def f(a):\n    """Add."""\n    return a + 1\n')
+    new.write_text(text)
+    assert (executed(old) == executed(new)) is is_current

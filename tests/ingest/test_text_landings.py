@@ -12,8 +12,9 @@ import pytest
 
 from rewindow.config.feed import FeedConfig
 from rewindow.contracts.ingest import FAIL, SKIP, TimestampPolicy
+from rewindow.contracts.row_faults import UNREADABLE
 from rewindow.control.ingest.land import land
-from rewindow.engine.worker.timestamps import UNREADABLE, InvalidTimestampError, judge
+from rewindow.engine.worker.timestamps import InvalidTimestampError, judge
 from rewindow.errors import DataError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.table_rows import read_rows

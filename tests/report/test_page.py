@@ -14,7 +14,7 @@ import pytest
 from rewindow.app.open_project import OpenProject
 from rewindow.app.report import Wanted
 from rewindow.app.report import report as collect
-from rewindow.control.health.lost_records import Bucket, Lateness
+from rewindow.control.health.late_and_dropped_records import Bucket, Lateness
 from rewindow.report.page import SECTIONS, page
 from rewindow.report.report_facts import BranchDiff, Difference, OutputDiff, Report, Sample, Verification
 from tests.bad_input.scene import Bench, copy_of

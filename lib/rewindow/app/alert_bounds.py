@@ -9,7 +9,7 @@ from typing import Any
 from rewindow.config.job import AlertsConfig
 from rewindow.contracts.instants import to_the_second
 from rewindow.control.health.findings import Finding, Level
-from rewindow.control.health.lost_records import KINDS
+from rewindow.control.health.late_and_dropped_records import KINDS
 from rewindow.control.health.phrases import Command, counted
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
 from rewindow.control.plan.retention import EVERY, MOST_RUNS, decide_forget, is_due

@@ -181,7 +181,7 @@ class JobBranches:
         if first > (last := last_requested_epoch(feed, request)):
             raise self._nothing_to_replay(start, end, first, last, feed)
         bound = self._project.bind(self._job, name)
-        request = self._project.with_acceptance(self._job, request)
+        request = self._project.as_configured(self._job, request)
         self._check_owners(MAIN, job.binding)  # otherwise the branch could not be promoted
         check_publishable(main, job.binding)
         wanted = Backfill(first, request, bound.feed, bound.binding, this_attempt(), self._project.is_alive)

@@ -232,7 +232,7 @@ def _branch(project: OpenProject, config: JobConfig, state: JobState, feed: Feed
     def decide() -> RunSpec | UpToDate | RewindowError:
         try:
             bound = bind_to_feed(project.root, project.target, config, feed, name)
-            request = RunRequest(branch=name, accept_code=config.on_code_change == "accept")
+            request = project.as_configured(config.job, RunRequest(branch=name))
             return next_run(project.tables, bound, state, request, project.is_alive)
         except RewindowError as error:
             return error

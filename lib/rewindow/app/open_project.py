@@ -175,9 +175,10 @@ class OpenProject:
 
         return bind_to_feed(self.root, self.target, config, feed, branch)
 
-    def with_acceptance(self, job: str, request: RunRequest) -> RunRequest:
-        """Return a request that also accepts changed code if the job's file does."""
-        return replace(request, accept_code=self.job_config(job).on_code_change == "accept")
+    def as_configured(self, job: str, request: RunRequest) -> RunRequest:
+        """Return a request that accepts changed code, and bounds the landings of one run, as the job's file says."""
+        config = self.job_config(job)
+        return replace(request, accept_code=config.on_code_change == "accept", at_most=config.landings_per_run)
 
     def plan(self, job: str, request: RunRequest) -> dict[str, Any]:
         """Return what `run` would do, as JSON values. Changes nothing.
@@ -190,7 +191,7 @@ class OpenProject:
         from rewindow.control.plan.undeclared_types import undeclared_types
 
         bound = self.bind(job, request.branch)
-        state, request = self.tables.state(job), self.with_acceptance(job, request)
+        state, request = self.tables.state(job), self.as_configured(job, request)
         decided = next_run(self.tables, bound, state, request, self.is_alive)
         described = describe_plan(state, bound.feed, decided, request.branch, bound.binding)
         branch, again = state.branch(request.branch), Command(job, self.target.target, request.branch)("run")
@@ -212,7 +213,7 @@ class OpenProject:
         """
         self._observe(on_step)
         with self.telemetry.operation(RUN, job, request.branch) as observed:
-            config, request = self.job_config(job), self.with_acceptance(job, request)
+            config, request = self.job_config(job), self.as_configured(job, request)
             with self.tables.command(feed=config.feed, job=job):
                 done = self._run(job, config, request, on_step, observed)
             return self._cleaned(done)
@@ -231,18 +232,19 @@ class OpenProject:
         """Execute all runs that a request needs and return their results. The last result is that of the request itself.
 
         The plan of an attempt that did not finish is completed first, unchanged, and may end before the epochs of the request.
+        The job's file may bound the landings of one run, so that a process that is killed loses no more than these.
         """
         from rewindow.control.run import RunReport
 
         results = [self.run(job, request, on_step)]
-        while isinstance(results[-1], RunReport) and results[-1].spec.takes_over is not None:
+        while isinstance(done := results[-1], RunReport) and (done.left or done.spec.takes_over is not None):
             results.append(self.run(job, request, on_step))
         return results
 
     def _run(
         self, job: str, config: JobConfig, request: RunRequest, on_step: OnStep, observed: Observed
     ) -> RunReport | UpToDate:
-        from rewindow.control.health.lost_records import hints
+        from rewindow.control.health.run_hints import hints
         from rewindow.control.heartbeat import Heartbeat, this_attempt
         from rewindow.control.ledger_steps import drive
         from rewindow.control.plan.compatibility import check_landings_now

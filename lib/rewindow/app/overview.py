@@ -41,7 +41,7 @@ from rewindow.control.health.findings import Finding, Level, Subject, Unfinished
 from rewindow.control.health.holds import describe_holds
 from rewindow.control.health.inputs import Inputs, Unknown
 from rewindow.control.health.job_health import job_health, progress_figures
-from rewindow.control.health.lost_records import drop_shares
+from rewindow.control.health.late_and_dropped_records import drop_shares
 from rewindow.control.health.phrases import Command
 from rewindow.control.ingest.landings import PLAN as LANDING_PLAN
 from rewindow.control.ingest.stored_progress import made_by

@@ -279,6 +279,8 @@ class JobConfig(ConfigValue):
     """The error policy of each node: ``fail``, ``retry 3`` or ``quarantine``."""
     on_code_change: Literal["refuse", "accept"] = "refuse"
     """What a run does if functions or classes of the job changed since the checkpoint: it is refused (76), or continues."""
+    landings_per_run: int | None = Field(default=None, ge=1)
+    """The most landings of one run. A command executes as many runs as it needs, so what is killed repeats only one of them."""
     limits: LimitsConfig = LimitsConfig()
     """Resource limits of a task."""
     schedule: Cron | None = None

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.schema import Column
+
+if TYPE_CHECKING:
+    from rewindow.contracts.row_faults import RowFault
 
 FAIL, SKIP, PARTITION_TIME = "fail", "skip", "partition_time"
 """The ways to handle a record without a valid timestamp: fail, quarantine it, or use the time of its partition."""
@@ -118,9 +121,13 @@ class LogSpec:
         """The timestamp extractor (``module:function``), if there is one."""
         return self.timestamp if ":" in self.timestamp else None
 
-    def unit_fix(self, reason: str, unit: str) -> str:
-        """Return what to do about times in a unit (`contracts.instants`), as a sentence without its full stop."""
-        name = (self.arrived_at if "arrived_at" in reason else None) or self.timestamp
+    def column_of(self, fault: RowFault) -> str:
+        """Return the column whose time is at fault."""
+        return (self.arrived_at if fault.is_of_arrival else None) or self.timestamp
+
+    def unit_fix(self, fault: RowFault) -> str:
+        """Return what to do about times in another unit, as a sentence without its full stop."""
+        name, unit = self.column_of(fault), fault.unit
         real = f"`units: {{{name}: ms}}` if these really are milliseconds"
         if name == self.extractor:
             return f"Return milliseconds from {name}, or write {real}"
@@ -232,15 +239,13 @@ class Arrivals:
     """The arrivals of a source's rows.
 
     ``starts`` are the starts of the intervals with due rows. They include None if due rows have no arrival; then ``fault`` is
-    the reason, and ``is_unreadable`` whether the parser could not read the row. ``waiting`` rows are not due yet; the first
-    arrived at ``next_ms``.
+    the reason. ``waiting`` rows are not due yet; the first arrived at ``next_ms``.
     """
 
     starts: frozenset[int | None] = frozenset()
     waiting: int = 0
     next_ms: int | None = None
     fault: str | None = None
-    is_unreadable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,6 @@ RANGES: Final = {
     "ns": (_FIRST_MS * 1_000_000, _LAST_MS * 1_000_000),
 }
 """For each unit: the range ``[first, end)`` of numbers that are plausible times in this unit and implausible milliseconds."""
-_IS_IN: Final = " is in "
-"""The text between the number and the unit in the reason why a record was refused."""
 
 
 def instant(time_ms: int | None, unknown: str = "-") -> str:
@@ -70,13 +68,3 @@ def unit_of(time: int, near_ms: int) -> str | None:
 def as_ms(time: int, unit: str) -> int:
     """Return a time in a unit as milliseconds."""
     return {"s": time * 1_000, MILLISECONDS: time, "us": time // 1_000, "ns": time // 1_000_000}[unit]
-
-
-def wrong_unit(what: str, time: int | str, unit: str) -> str:
-    """Return the reason for which a record is refused. ``what`` is ``timestamp`` or ``arrived_at``."""
-    return f"the {what} {time}{_IS_IN}{UNITS[unit]}, not milliseconds"
-
-
-def unit_in_reason(reason: str) -> str | None:
-    """Return the unit that a reason by `wrong_unit` states; None for any other reason."""
-    return next((unit for unit, name in UNITS.items() if f"{_IS_IN}{name}, not milliseconds" in reason), None)

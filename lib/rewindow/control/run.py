@@ -29,7 +29,7 @@ from rewindow.control.ledger_steps import PLANS, Ledger, Step, update, write_sna
 from rewindow.control.plan.job_fold import COMMIT, PLAN
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.planned_tasks import METRICS_TARGET, Restored, metrics_rows, records_due, sub_topology_work
-from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, plan_run
+from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, last_requested_epoch, plan_run
 from rewindow.control.plan.retention import EVERY, due_before_run
 from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
 from rewindow.errors import ExpectationError, HintMessage, InvariantError, Lines, NotNowError
@@ -211,6 +211,8 @@ class RunReport:
     """What may be wrong, as sentences."""
     is_published: bool = True
     """Whether the outputs have the run's rows. They do not if this run or an earlier run of the branch is on hold."""
+    left: int = 0
+    """How many landings of the request are left for the next run."""
     spilled: tuple[str, ...] = ()
     cleaned: CleanUp | None = None
     """What was cleaned up after the run; None if nothing was due."""
@@ -282,6 +284,7 @@ def steps(
         commit,
         measures,
         is_published=not branch.unpublished,
+        left=max(0, last_requested_epoch(job.feed, request) - spec.input.last),
         spilled=spilled,
         branch=branch,
         reports=tuple(reports),

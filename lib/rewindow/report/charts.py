@@ -9,7 +9,7 @@ from html import escape
 import svg
 from markupsafe import Markup
 
-from rewindow.control.health.lost_records import Lateness
+from rewindow.control.health.late_and_dropped_records import Lateness
 from rewindow.control.health.phrases import counted
 from rewindow.report.report_facts import Clocks, Report, RunFigures
 from rewindow.report.text import dated, day, number

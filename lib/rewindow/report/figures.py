@@ -8,7 +8,7 @@ from typing import Any
 
 from rewindow.control.health.inputs import Inputs, StepTimes, Unknown, records_of, rows_of
 from rewindow.control.health.job_health import JobHealth
-from rewindow.control.health.lost_records import count_drops, dropped_in
+from rewindow.control.health.late_and_dropped_records import count_drops, dropped_in
 from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.job_state import CommittedRun, Publication
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT

@@ -10,7 +10,7 @@ from rewindow.contracts.expectations import OnFail
 from rewindow.control.health.holds import lag_words
 from rewindow.control.health.inputs import Inputs, Unknown
 from rewindow.control.health.job_health import JobHealth, held_words
-from rewindow.control.health.lost_records import Drop, drops, lateness
+from rewindow.control.health.late_and_dropped_records import Drop, drops, lateness
 from rewindow.control.health.phrases import command_words, counted
 from rewindow.control.health.waiting_results import OpenWindows, open_windows
 from rewindow.control.plan.job_state import CommittedRun

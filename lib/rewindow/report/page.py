@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from rewindow.control.health import phrases
-from rewindow.control.health.lost_records import Lateness
+from rewindow.control.health.late_and_dropped_records import Lateness
 from rewindow.errors import visible_lines
 from rewindow.report import charts, text
 from rewindow.report.report_facts import Change, Level, Report

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from rewindow.control.health.holds import Hold
 from rewindow.control.health.inputs import Held
-from rewindow.control.health.lost_records import Drop, Lateness
+from rewindow.control.health.late_and_dropped_records import Drop, Lateness
 from rewindow.control.health.waiting_results import OpenWindows
 from rewindow.errors import VerdictMessage
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rewindow.contracts import instants
 from rewindow.control.health.holds import Hold
-from rewindow.control.health.lost_records import Drop
+from rewindow.control.health.late_and_dropped_records import Drop
 from rewindow.control.health.phrases import command_words, counted
 from rewindow.control.health.waiting_results import OpenWindows
 from rewindow.report.report_facts import RunFigures

@@ -50,9 +50,10 @@ def why(
 ) -> None:
     """Name the records and punctuations that made a row, or say why there is no row. Changes nothing. Times are in UTC."""
     # These modules are imported here, because the engine that replays a row loads slowly, and other commands do not need it.
+    from rewindow.app.why.asked_window import AskedTime
     from rewindow.app.why.key_form import check_columns, choose_row, null_key, read_key, without_key
     from rewindow.app.why.missing import explain_missing
-    from rewindow.app.why.output import AskedTime, Output
+    from rewindow.app.why.output import Output
     from rewindow.app.why.row import check_not_altered, explain_row
 
     project = OpenProject.open(folder, target, debug=debug)

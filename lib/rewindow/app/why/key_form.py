@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from rewindow.app.open_project import OpenProject
 from rewindow.app.why.answer_facts import Missing, MissingFacts, no_answer
+from rewindow.app.why.asked_window import AskedTime
 from rewindow.app.why.history import History
 from rewindow.app.why.key_records import ask
-from rewindow.app.why.output import AskedTime, Output, Row, parse_key
+from rewindow.app.why.output import Output, Row
 from rewindow.config.load import load_job
 from rewindow.contracts.instants import instant
 from rewindow.control.health.inputs import DETAILED_RUNS
 from rewindow.control.health.phrases import command_words, keep_dropped, see_quarantined
 from rewindow.control.plan.branch_decisions import find_run
-from rewindow.errors import ConfigError, NothingFoundError, ReasonMessage, SourceError, UsageError
+from rewindow.errors import ConfigError, DataError, NothingFoundError, ReasonMessage, SourceError, UsageError
 from rewindow.streams.metrics import SKIPPED_RECORDS, sum_by_reason
+from rewindow.streams.serde.canonical_json import dump_value
+from rewindow.streams.serde.coercion import coerce_text, coercer
 from rewindow.streams.serde.schema import Column
 
 _MOST_NAMED = 5
@@ -40,6 +44,95 @@ def read_key(output: Output, words: Sequence[str]) -> dict[str, Sequence[Any]]:
     except UsageError as error:
         error.surrounded(after=_options_first(output, words) or example(output))
         raise
+
+
+def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequence[Any]]:
+    """Return the possible values of each key column. The words are a value, ``COLUMN=VALUE`` pairs, or a JSON object.
+
+    In a column of JSON, a text may mean itself or the JSON value that it spells. Raises `UsageError` (2) if the words do not
+    name exactly the columns of the key, or if a value does not fit its column.
+    """
+    types = {column.name: column.type for column in columns}
+    object_ = _of_json(words[0]) if len(words) == 1 else {}
+    given: dict[str, str | None] = {}
+    if set(object_) == set(types):
+        given = object_
+    elif len(words) == 1 and len(types) == 1 and not words[0].startswith(f"{columns[0].name}="):
+        given = {columns[0].name: words[0]}
+    else:
+        for word in words:
+            name, equals, value = word.partition("=")
+            if not equals:
+                raise UsageError(
+                    "key-word-without-column",
+                    "{word!r} names no column: write COLUMN=VALUE for each of {columns}",
+                    word=word,
+                    columns=", ".join(types),
+                )
+            given[name] = value
+    if set(given) != set(types):
+        raise UsageError(
+            "key-columns-differ",
+            "the key has the columns {columns}, but {given} was given: name each once",
+            columns=", ".join(types),
+            given=", ".join(given) or "none",
+        )
+    return {name: _values(given[name], Column(name, types[name])) for name in types}
+
+
+def _of_json(text: str) -> dict[str, str | None]:
+    """Return the columns of a JSON object, as texts, and None for null; an empty mapping for any other text."""
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(parsed, dict):
+        return {}
+    return {
+        name: value if value is None or isinstance(value, str) else json.dumps(value) for name, value in parsed.items()
+    }
+
+
+def _values(text: str | None, column: Column) -> Sequence[Any]:
+    """Return the values of a column that a text may mean. None is null.
+
+    In a column that has neither text nor JSON, "" and ``null`` are null, too.
+    """
+    if text is None:
+        return [None]
+    if text in ("", "null") and column.type not in ("string", "json"):
+        return [None]
+    try:
+        match column.type:
+            case "string":
+                return [coerce_text(text)]
+            case "long":
+                return [coercer("long")(int(text))]
+            case "double":
+                return [float(text)]
+            case "boolean":
+                return [{"true": True, "false": False}[text.lower()]]
+            case "binary":
+                return [bytes.fromhex(text)]
+            case "json":
+                return [dump_value(text), *_canonical(text)]
+            case _:
+                return [coercer(column.type)(Decimal(text))]
+    except (ValueError, KeyError, InvalidOperation, DataError) as error:
+        raise UsageError(
+            "key-value-invalid",
+            "{given!r} is not a value of the column {column!r}, which has the type {type}",
+            given=text,
+            column=column.name,
+            type=column.type,
+        ) from error
+
+
+def _canonical(text: str) -> Iterable[str]:
+    try:
+        return [dump_value(json.loads(text))]
+    except (ValueError, RecursionError):
+        return []
 
 
 def _options_first(output: Output, words: Sequence[str]) -> str:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Self
 
+from rewindow.app.why.asked_window import AskedTime, sessions
 from rewindow.app.why.history import Candidates, History
-from rewindow.app.why.output import AskedTime, Output, sessions
+from rewindow.app.why.output import Output
 from rewindow.app.why.waiting import Holding, holding, open_windows
 from rewindow.control.health.phrases import counted, see_quarantined
 from rewindow.control.plan.job_state import run_ids

@@ -9,6 +9,7 @@ from typing import Any
 from rewindow.app.feed_landing import lands_next
 from rewindow.app.open_project import OpenProject
 from rewindow.app.why.answer_facts import LateFacts, Missing, MissingFacts, OpenFacts, RecordFacts, no_answer
+from rewindow.app.why.asked_window import AskedTime, told_sessions
 from rewindow.app.why.history import History
 from rewindow.app.why.key_records import (
     Asked,
@@ -22,7 +23,7 @@ from rewindow.app.why.key_records import (
     outcomes_of,
     quarantined,
 )
-from rewindow.app.why.output import AskedTime, Output, Row, told_sessions
+from rewindow.app.why.output import Output, Row
 from rewindow.app.why.row import META, RecordLookup
 from rewindow.app.why.waiting import (
     Waits,
@@ -36,8 +37,8 @@ from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.config.load import load_feed
 from rewindow.contracts.instants import instant
 from rewindow.control.health.holds import describe_holds
-from rewindow.control.health.lost_records import inner_joins
 from rewindow.control.health.phrases import command_words, counted
+from rewindow.control.health.run_hints import inner_joins
 from rewindow.control.health.waiting_sources import waiting_later
 from rewindow.control.ingest.feed_progress import fold_progress, with_landed_grid
 from rewindow.control.plan.spec import MAIN, OUTPUT

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewindow.app.why.answer_facts import OpenFacts
+from rewindow.app.why.asked_window import sessions
 from rewindow.app.why.history import Candidates, History
-from rewindow.app.why.output import sessions
 from rewindow.contracts.instants import instant
 from rewindow.control.health.inputs import Inputs
 from rewindow.control.health.phrases import counted

@@ -26,6 +26,7 @@ from rewindow.contracts.ingest import (
     ReadWindow,
     SourceLook,
 )
+from rewindow.contracts.row_faults import FaultKind, fault_of
 from rewindow.contracts.text_options import other_form
 from rewindow.control.health.waiting_sources import (
     not_followed,
@@ -397,8 +398,12 @@ def _arrivals(
         arrivals_of[spec.topic] = arrivals
         # If no row has a valid arrival, a first landing has no interval.
         if window.through_ms is None and arrivals.fault and not arrivals.waiting and arrivals.starts == {None}:
-            column = spec.arrived_at or spec.timestamp
+            column, fault = spec.arrived_at or spec.timestamp, fault_of(arrivals.fault)
             fix = f"{other_form(spec.source, column)}Fix `arrived_at: {column}`, `units:` or the source"
+            if fault.kind == FaultKind.OTHER_UNIT:
+                fix = spec.unit_fix(fault)
+            elif fault.kind == FaultKind.UNREADABLE:
+                fix = "Fix the file, or the options of the source"
             raise DataError(
                 "log-without-valid-arrival",
                 "feed {feed}: no row of the log {topic} has a valid arrival. Of the first row: {reason}. "
@@ -406,7 +411,7 @@ def _arrivals(
                 feed=call.feed.feed,
                 topic=spec.topic,
                 reason=arrivals.fault,
-                fix="Fix the file, or the options of the source" if arrivals.is_unreadable else fix,
+                fix=fix,
             )
     return frozenset[int | None]().union(*(arrivals.starts for arrivals in arrivals_of.values()))
 

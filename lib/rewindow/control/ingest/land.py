@@ -18,8 +18,9 @@ from typing import Any
 
 from rewindow.config.feed import TABLE_FORMATS, FeedConfig, feed_spec
 from rewindow.contracts.ingest import DAY_GRID, FeedSpec, LogSpec, LogWrite, PendingLanding, TimestampPolicy
-from rewindow.contracts.instants import instant, unit_in_reason
+from rewindow.contracts.instants import instant
 from rewindow.contracts.landing_protocol import Block, LandingEngine
+from rewindow.contracts.row_faults import FaultKind, fault_of
 from rewindow.control.health.waiting_sources import not_followed, waiting_files, waiting_read
 from rewindow.control.heartbeat import STALLED_MS, Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering, all_refused
@@ -428,12 +429,11 @@ def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> No
         return
     quarantined, why = refused
     has_records = any(where.topic == spec.topic and landed.end for where, landed in call.progress.ranges.items())
-    unit = unit_in_reason(why)
-    if has_records and unit is None:
+    fault = fault_of(why)
+    is_of_unit = fault.kind == FaultKind.OTHER_UNIT
+    if has_records and not is_of_unit:
         return
-    fix = "Fix `timestamp:`, `units:`, `max_ahead` or the source"
-    if unit is not None:
-        fix = spec.unit_fix(why, unit)
+    fix = spec.unit_fix(fault) if is_of_unit else "Fix `timestamp:`, `units:`, `max_ahead` or the source"
     records = "the only record" if quarantined == 1 else f"all {quarantined} records"
     raise DataError(
         "log-all-quarantined",

@@ -10,7 +10,8 @@ The rules, in order:
    same epochs and clock; if the request goes further, another call is needed after that run. If the plan takes more epochs
    than the request, or seals the branch although the request does not, a new plan replaces this plan, which has committed
    nothing (ADR-80).
-4. Otherwise the run takes all epochs after the parent's, through the requested landing or time.
+4. Otherwise the run takes the epochs after the parent's, through the requested landing or time, but at most as many as the
+   job's file allows. The run that takes the last of them is the one that seals the branch and has the request's key.
 
 A backfill recomputes history with the current code. It creates a branch if there is none of this name. If the branch exists
 and its own runs executed other code, the branch starts over; if they executed the same code, it continues where it ended
@@ -120,10 +121,11 @@ def plan_run(
     if planned is not None:
         taken, final = planned.input, planned.final
     else:
-        last, generation = feed.landings[through - 1], feed.definition.generation
+        end = min(through, branch.last_epoch + request.at_most) if request.at_most else through
+        last, generation = feed.landings[end - 1], feed.definition.generation
         clock = (branch.watermark_ms, last.watermark_ms)
-        taken = EpochSpan(feed.ledger, generation, branch.last_epoch + 1, through, *clock, last.attempt)
-        final = request.final
+        taken = EpochSpan(feed.ledger, generation, branch.last_epoch + 1, end, *clock, last.attempt)
+        final = request.final and end == through
     return RunSpec(
         branch=branch.name,
         number=branch.next_number,
@@ -133,7 +135,7 @@ def plan_run(
         final=final,
         binding=binding,
         attempt=attempt,
-        key=request.key,
+        key=request.key if taken.last == through else None,
         takes_over=planned.run if planned else None,
         repeats=planned.attempt.id if planned and _is_same_code(planned.binding, binding) else None,
         accepted=accepted,

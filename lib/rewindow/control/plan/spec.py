@@ -63,6 +63,7 @@ class RunRequest:
 
     * ``through_landing``: stop after this landing. ``through_ms``: stop after the last landing whose watermark is at most this
       time. ``until_ms``: stop after the last landing whose interval of arrival ended by this time.
+    * ``at_most``: take no more landings than this in one run. The rest is for the runs that follow.
     * ``final``: close every window and seal the branch (D18).
     * ``replan`` discards the plan of an attempt that did not finish; ``take_over`` fences an attempt that is still alive.
     * ``key`` identifies the request, such as a scheduler's interval. Once a run with this key is committed, there is nothing
@@ -75,6 +76,7 @@ class RunRequest:
     through_landing: int | None = None
     through_ms: int | None = None
     until_ms: int | None = None
+    at_most: int | None = None
     final: bool = False
     replan: bool = False
     take_over: bool = False

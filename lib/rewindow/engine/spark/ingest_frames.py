@@ -21,8 +21,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.ingest import ARRIVAL, NEW_ROWS, Governed, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
-from rewindow.contracts.instants import MILLISECONDS, RANGES, wrong_unit
+from rewindow.contracts.instants import MILLISECONDS, RANGES
 from rewindow.contracts.reserved_names import other_name
+from rewindow.contracts.row_faults import ARRIVED_AT, NEVER_ARRIVED, other_unit
 from rewindow.contracts.source_fields import read_schema
 from rewindow.engine.spark.spark_calls import named, open_delta
 from rewindow.engine.spark.spark_partitions import partition_column
@@ -37,7 +38,6 @@ from rewindow.engine.worker.landing.log_columns import (
 )
 from rewindow.engine.worker.landing.source_rows import no_position
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, FILE, NO_TIME, PARTITION, ROW, TIMESTAMP, order_name
-from rewindow.engine.worker.timestamps import NEVER_ARRIVED
 from rewindow.errors import SourceError
 from rewindow.streams.serde.schema import Column
 
@@ -437,7 +437,7 @@ def _read_options(spec: LogSpec, look: SourceLook) -> dict[str, str]:
 
 def _wrong_arrival(arrival: Expression, unit: Expression) -> Expression:
     """Return the reason for refusing a row whose arrival has another unit."""
-    reasons = {short: wrong_unit("arrived_at", "|", short).split("|") for short in RANGES}
+    reasons = {short: other_unit(ARRIVED_AT, "|", short).split("|") for short in RANGES}
     texts = [
         F.when(unit == short, F.concat(F.lit(a), arrival.cast("string"), F.lit(b))) for short, (a, b) in reasons.items()
     ]

@@ -17,12 +17,25 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import ARRIVAL, FAIL, LogSpec, LogWrite, Piece, SourceLook
-from rewindow.contracts.instants import RANGES, unit_in_reason, unit_of, wrong_unit
+from rewindow.contracts.instants import RANGES, unit_of
+from rewindow.contracts.row_faults import (
+    ARRIVED_AT,
+    NEVER_ARRIVED,
+    NO_TIMESTAMP,
+    TIMESTAMP,
+    FaultKind,
+    RowFault,
+    before_1970,
+    fault_of,
+    negative,
+    not_a_time,
+    other_unit,
+)
 from rewindow.contracts.source_fields import read_schema
 from rewindow.contracts.text_options import TEXT_FORMATS, other_form
 from rewindow.engine.worker.file_fields import local_files, shown
 from rewindow.engine.worker.landing.log_columns import source_types
-from rewindow.engine.worker.timestamps import NEVER_ARRIVED, NO_TIMESTAMP, NONE_BEFORE, NOT_A_TIME, Longs, is_unreadable
+from rewindow.engine.worker.timestamps import Longs
 from rewindow.errors import DataError
 
 _NOTHING = "Nothing was landed. "
@@ -89,18 +102,19 @@ def unit_faults(times: pa.Array, near: Longs | int) -> dict[int, str]:
     for row in np.flatnonzero(suspects).tolist():
         unit = unit_of(int(values[row]), int(near_ms[row]))
         if unit is not None:
-            reasons[row] = wrong_unit("timestamp", int(values[row]), unit)
+            reasons[row] = other_unit(TIMESTAMP, int(values[row]), unit)
     return reasons
 
 
 def fix_of(reason: str, spec: LogSpec) -> str:
     """Return the fix for a record that is refused for this reason, as text."""
-    if (unit := unit_in_reason(reason)) is not None:
-        return spec.unit_fix(reason, unit)
-    if is_unreadable(reason):
+    fault = fault_of(reason)
+    if fault.kind == FaultKind.OTHER_UNIT:
+        return spec.unit_fix(fault)
+    if fault.kind == FaultKind.UNREADABLE:
         return f"{_NOTHING}Fix the file, or set `unreadable: skip` for this log, which quarantines such rows"
-    is_other_form = reason == NEVER_ARRIVED or NOT_A_TIME in reason
-    return (_other_form(reason, spec) if is_other_form else "") + _time_fix(reason, spec)
+    is_other_form = fault.kind in {FaultKind.NO_ARRIVAL, FaultKind.NOT_A_TIME}
+    return (_other_form(fault, spec) if is_other_form else "") + _time_fix(fault, spec)
 
 
 class BadRowsError(DataError):
@@ -162,22 +176,22 @@ def wrong_text(spec: LogSpec, column: str, text: str | None, time_ms: int | None
 
     ``time_ms`` is the invalid time of the text (epoch ms); None if the text is no time.
     """
-    role = "arrived_at" if column == spec.arrived_at else "timestamp"
+    role = ARRIVED_AT if column == spec.arrived_at else TIMESTAMP
     if text is None:
         return NEVER_ARRIVED if column == spec.arrived_at else NO_TIMESTAMP
     if time_ms is None:
-        return f"the {role} {text!r} {NOT_A_TIME}"
-    return _wrong(spec, column, time_ms, "long") if is_number else f"the {role} {text!r} is before 1970"
+        return not_a_time(role, text)
+    return _wrong(spec, column, time_ms, "long") if is_number else before_1970(role, text)
 
 
-def _other_form(reason: str, spec: LogSpec) -> str:
-    return other_form(spec.source, (spec.arrived_at if "arrived_at" in reason else None) or spec.timestamp)
+def _other_form(fault: RowFault, spec: LogSpec) -> str:
+    return other_form(spec.source, spec.column_of(fault))
 
 
-def _time_fix(reason: str, spec: LogSpec) -> str:
+def _time_fix(fault: RowFault, spec: LogSpec) -> str:
     at_fault = f"{spec.extractor} or the source" if spec.extractor else "the source"
     # The policy `partition_time` replaces a timestamp, but not an arrival, and only if an earlier record has a timestamp.
-    helps = "arrived_at" not in reason and NONE_BEFORE not in reason
+    helps = not fault.is_of_arrival and not fault.has_none_before
     more = " or `partition_time`" if helps else ""
     return f"Fix {at_fault}, or set `invalid_timestamp: skip` (quarantines the record){more} for this log"
 
@@ -208,9 +222,10 @@ def _time_fixes(reason: str, spec: LogSpec) -> list[str]:
 
     The form of times is mentioned only if a time has another form, not if a time is missing.
     """
-    if NOT_A_TIME in reason and (form := _other_form(reason, spec)):
-        return [form.removesuffix(". "), _time_fix(reason, spec)]
-    return [_time_fix(reason, spec) if reason == NEVER_ARRIVED else fix_of(reason, spec)]
+    fault = fault_of(reason)
+    if fault.kind == FaultKind.NOT_A_TIME and (form := _other_form(fault, spec)):
+        return [form.removesuffix(". "), _time_fix(fault, spec)]
+    return [_time_fix(fault, spec) if fault.kind == FaultKind.NO_ARRIVAL else fix_of(reason, spec)]
 
 
 def _bad_times(spec: LogSpec, column: str, kind: Any, pieces: Sequence[Piece]) -> BadTimes | None:
@@ -237,7 +252,7 @@ def _bad_times(spec: LogSpec, column: str, kind: Any, pieces: Sequence[Piece]) -
 def _wrong(spec: LogSpec, column: str, value: Any, kind: Any) -> str:
     """Return what is wrong with a value, in the same words as the quarantine; empty for a valid time."""
     is_arrival = column == spec.arrived_at
-    role = "arrived_at" if is_arrival else "timestamp"
+    role = ARRIVED_AT if is_arrival else TIMESTAMP
     if value is None:
         return NEVER_ARRIVED if is_arrival else NO_TIMESTAMP
     if kind not in _WHOLE:
@@ -245,8 +260,8 @@ def _wrong(spec: LogSpec, column: str, value: Any, kind: Any) -> str:
     number = int(value)
     unit = next((unit for unit, (low, end) in RANGES.items() if low <= number < end), None)
     if unit is not None and column not in spec.units:
-        return wrong_unit(role, number, unit)
-    return f"a negative timestamp ({number})" if number < 0 and not is_arrival else ""
+        return other_unit(role, number, unit)
+    return negative(number) if number < 0 and not is_arrival else ""
 
 
 def _of_parquet(path: str, column: str, kind: Any) -> Iterator[tuple[str, Any]]:

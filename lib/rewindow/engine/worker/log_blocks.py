@@ -13,14 +13,13 @@ from rewindow.contracts.ingest import FAR, LogColumns, LogWrite, PendingLanding
 from rewindow.contracts.instants import instant
 from rewindow.contracts.landing_protocol import Block
 from rewindow.contracts.reserved_names import LOG_COLUMNS
+from rewindow.contracts.row_faults import NEVER_ARRIVED, NO_TIMESTAMP, not_a_time
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.arrow_rows import arrow_schema, decode
 from rewindow.engine.worker.bad_rows import checks_units, fix_of, unit_faults
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.engine.worker.staging import QuarantineWriter, record_text
 from rewindow.engine.worker.timestamps import (
-    NEVER_ARRIVED,
-    NO_TIMESTAMP,
     Extractor,
     InvalidTimestampError,
     Judged,
@@ -278,7 +277,7 @@ def _log_file_columns(columns: LogColumns) -> tuple[Column, ...]:
 def _described(rows: pa.RecordBatch, row: int, reason: str) -> str:
     """Return the reason why a row is refused. If its timestamp is a text that is not a valid time, the reason quotes the text."""
     text = rows.column(NO_TIME)[row].as_py() if NO_TIME in rows.schema.names else None
-    return f"the timestamp {text!r} is not a valid time" if reason == NO_TIMESTAMP and text is not None else reason
+    return not_a_time("timestamp", text) if reason == NO_TIMESTAMP and text is not None else reason
 
 
 def _records(columns: LogColumns, rows: pa.RecordBatch) -> list[Record]:

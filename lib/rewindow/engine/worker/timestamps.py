@@ -15,19 +15,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.ingest import FAIL, FAR, PARTITION_TIME, Arrivals, Intervals, TimestampPolicy
-from rewindow.contracts.instants import unit_of, wrong_unit
+from rewindow.contracts.instants import unit_of
+from rewindow.contracts.row_faults import (
+    NEVER_ARRIVED,
+    NO_TIMESTAMP,
+    TIMESTAMP,
+    TOO_FAR_AHEAD,
+    is_unreadable,
+    negative,
+    other_unit,
+    without_predecessor,
+)
 from rewindow.streams.record import MAX_MS, UNKNOWN, Record
 
 Longs = npt.NDArray[np.int64]
-NO_TIMESTAMP = "no timestamp"
-NEVER_ARRIVED = "it has no arrived_at"
-NONE_BEFORE = "before it in its partition"
-NOT_A_TIME = "is not a valid time"
-UNREADABLE = "the parser could not read it"
 Extractor = Callable[[Record, int], Any]
 """A user's ``module:function(record, partition_time)``, which returns epoch milliseconds."""
 _Flags = npt.NDArray[np.bool_]
-_TOO_FAR = "too far ahead (`max_ahead`)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +99,11 @@ def judge(
         # The partition time of a record is the largest valid timestamp before it.
         running = np.maximum.accumulate(np.concatenate(([partition_time], np.where(keep, times, UNKNOWN))))[:-1]
         if (unknown := filled & (running == UNKNOWN)).any():
-            raise InvalidTimestampError(int(np.argmax(unknown)), f"no valid timestamp, and none {NONE_BEFORE}")
+            raise InvalidTimestampError(int(np.argmax(unknown)), without_predecessor())
         times = np.where(filled, running, times)
         keep |= filled
     refusals = tuple(
-        Refusal(int(row), _TOO_FAR if refused[row] else _reason(int(row), missing, faults, times))
+        Refusal(int(row), TOO_FAR_AHEAD if refused[row] else _reason(int(row), missing, faults, times))
         for row in np.flatnonzero(~keep)
     )
     kept = times[keep]
@@ -129,30 +133,22 @@ def extract(
         fault = faults[row] if faults else None
         time, reason = _ask(extractor, record, partition_time) if fault is None else (UNKNOWN, fault)
         if arrived is not None and (unit := unit_of(time, int(arrived[row]))) is not None:
-            time, reason = UNKNOWN, wrong_unit("timestamp", time, unit)
+            time, reason = UNKNOWN, other_unit(TIMESTAMP, time, unit)
             fault = reason
         if time < 0 and (policy.unreadable if is_unreadable(fault) else policy.invalid) == FAIL:
             raise InvalidTimestampError(row, reason)
         if time < 0 and policy.invalid == PARTITION_TIME and fault is None:
             if partition_time == UNKNOWN:
-                raise InvalidTimestampError(row, f"{reason}, and no valid one {NONE_BEFORE}")
+                raise InvalidTimestampError(row, without_predecessor(reason))
             time = partition_time
         elif time > bounds[row]:
-            time, reason = UNKNOWN, _TOO_FAR
+            time, reason = UNKNOWN, TOO_FAR_AHEAD
         if time < 0:
             refusals.append(Refusal(row, reason))
             continue
         keep[row], times[row] = True, time
         partition_time = max(partition_time, time)
     return Judged(keep, times, tuple(refusals), partition_time)
-
-
-def is_unreadable(fault: str | None) -> bool:
-    """Return whether a fault says that the parser could not read the row.
-
-    Then the fault also names the row's file and text.
-    """
-    return fault is not None and fault.startswith(UNREADABLE)
 
 
 def arrivals_of(intervals: Intervals, until_ms: int, columns: Iterable[tuple[pa.Array, pa.Array]]) -> Arrivals:
@@ -191,7 +187,7 @@ def _ask(extractor: Extractor, record: Record, partition_time: int) -> tuple[int
         return UNKNOWN, "the timestamp extractor returned None"
     if isinstance(answer, bool) or not isinstance(answer, int) or answer > MAX_MS:
         return UNKNOWN, f"the timestamp extractor returned {answer!r}, which is not epoch milliseconds"
-    return (answer, "") if answer >= 0 else (UNKNOWN, f"a negative timestamp ({answer})")
+    return (answer, "") if answer >= 0 else (UNKNOWN, negative(answer))
 
 
 def _fatal(bad: _Flags, faults: Sequence[str | None], policy: TimestampPolicy) -> _Flags:
@@ -204,4 +200,4 @@ def _fatal(bad: _Flags, faults: Sequence[str | None], policy: TimestampPolicy) -
 def _reason(row: int, missing: _Flags, faults: Sequence[str | None], times: Longs) -> str:
     if faults and (fault := faults[row]) is not None:
         return fault
-    return NO_TIMESTAMP if missing[row] else f"a negative timestamp ({times[row]})"
+    return NO_TIMESTAMP if missing[row] else negative(int(times[row]))

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece
-from rewindow.contracts.instants import MILLISECONDS, RANGES, wrong_unit
+from rewindow.contracts.instants import MILLISECONDS, RANGES
+from rewindow.contracts.row_faults import ARRIVED_AT, NEVER_ARRIVED, UNREADABLE, other_unit
 from rewindow.contracts.source_fields import read_columns
 from rewindow.engine.worker.bad_rows import BadRowsError, fix_of
 from rewindow.engine.worker.key_partitions import _NULL_PARTITION, partitions_of
@@ -34,7 +35,6 @@ from rewindow.engine.worker.landing.source_types import (
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, FILE, NO_TIME, PARTITION, ROW, TIMESTAMP, order_name
 from rewindow.engine.worker.text.pages import Page
 from rewindow.engine.worker.text.text_rows import BadValueError, TextRows
-from rewindow.engine.worker.timestamps import NEVER_ARRIVED, UNREADABLE
 from rewindow.errors import LimitError, StorageError
 from rewindow.storage.locations import filesystem_of
 
@@ -257,7 +257,7 @@ class RowReader:
         for unit, (low, end) in RANGES.items():
             is_wrong = pc.and_(pc.greater_equal(arrived, low), pc.less(arrived, end)).fill_null(fill_value=False)
             if pc.any(is_wrong).as_py():
-                before, after = wrong_unit("arrived_at", "|", unit).split("|")
+                before, after = other_unit(ARRIVED_AT, "|", unit).split("|")
                 reasons = pc.binary_join_element_wise(before, arrived.cast(pa.string()), after, "")
                 faults, arrived = pc.if_else(is_wrong, reasons, faults), pc.if_else(is_wrong, None, arrived)
         return arrived, faults

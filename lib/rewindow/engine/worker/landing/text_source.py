@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from rewindow.contracts.ingest import SKIP, LogColumns, LogSpec, Piece, SourceLook
+from rewindow.contracts.row_faults import UNREADABLE
 from rewindow.contracts.source_fields import (
     FileFields,
     SourceFields,
@@ -39,7 +40,6 @@ from rewindow.engine.worker.text.json_types import JsonType, Mixture, merge, mix
 from rewindow.engine.worker.text.pages import Page, written
 from rewindow.engine.worker.text.reading import Fault, PartRead, PartReader, TextRead, header_of
 from rewindow.engine.worker.text.text_rows import text_kinds
-from rewindow.engine.worker.timestamps import UNREADABLE
 from rewindow.errors import SourceError
 from rewindow.storage.locations import filesystem_of
 from rewindow.storage.scratch import scratch_folder

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.ingest import FAIL, LogSpec, Piece
+from rewindow.contracts.row_faults import UNREADABLE
 from rewindow.contracts.source_fields import positions
 from rewindow.contracts.text_options import CSV, TextOptions, text_options
 from rewindow.engine.worker.file_fields import shown
@@ -25,7 +26,6 @@ from rewindow.engine.worker.text.accepted_values import Flags, Typed, form_of, i
 from rewindow.engine.worker.text.json_records import json_records
 from rewindow.engine.worker.text.json_values import JSON, Misfit, nested, texts_of
 from rewindow.engine.worker.text.reading import LINE, WRONG
-from rewindow.engine.worker.timestamps import UNREADABLE
 
 _OF_TEXTS = frozenset({"date", "timestamp", "timestamp_ntz", "binary"})
 
