@@ -51,9 +51,9 @@ class Output:
         if is_quarantine(name):
             raise UsageError(
                 "quarantine-has-reasons",
-                "the quarantine has the rows that landings and jobs refused, each with its reason, so "
-                "`why` has nothing to add: `rewindow head rewindow.quarantine` shows them. `rewindow why "
-                "TABLE KEY --missing`, with a job's output table, says what became of a key's records",
+                "the quarantine has the rows that landings and jobs refused, each with its reason, so `why` has nothing to"
+                " add: `rewindow head rewindow.quarantine` shows them. `rewindow why TABLE KEY --missing`, with a job's "
+                "output table, says what happened to the records of a key",
             )
         config, topics = find_outputs(project, name)
         if len(topics) != 1:
