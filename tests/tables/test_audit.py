@@ -41,7 +41,7 @@ def test_what_was_lost_or_doubled_is_found(wrong):
         made = [*made, made[0]]
     else:
         made[0] = replace(made[0], consumed={"events": 29 if wrong == "too few" else 31})
-    with pytest.raises(InvariantError, match="nothing was committed"):
+    with pytest.raises(InvariantError, match="Nothing was committed"):
         audit_counts(spec, a_feed(), made)
 
 

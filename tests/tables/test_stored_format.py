@@ -24,7 +24,7 @@ from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS
 from tests.bad_input.scene import Bench, copy_of, without_spark
 
 OLDER = r"written by rewindow 0\.1 \(format 1\).*choose another warehouse and land again, or read it with rewindow 0\.1"
-NEWER = r"has rows of format 3, this version reads format 2: upgrade rewindow"
+NEWER = r"has rows of format 3, but this version reads format 2: upgrade rewindow"
 
 
 @pytest.fixture(scope="module")
