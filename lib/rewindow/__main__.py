@@ -35,7 +35,7 @@ def main() -> None:
         from rewindow.storage.scratch import remove_all  # noqa: PLC0415 - loaded by now, unlike at the start
 
         remove_all()
-        _end("interrupted again. What the command had committed, if anything, is kept: run it again", 130)
+        _end("interrupted again. Anything that was committed is kept: run the command again", 130)
     except BaseException as error:  # noqa: BLE001 - Python's exit code 1 would mean a difference
         # Errors of commands do not get here. Loading or printing failed, so nothing more can be loaded.
         _end(

@@ -379,7 +379,7 @@ def missing_function(module: str, function: str) -> ConfigError:
 
 
 def not_committed(what: str, attempts: int, failure: BaseException | None) -> RewindowError:
-    """Return the error for a commit that failed in every attempt. Its class is that of the last failure.
+    """Return the error for a commit that failed in every attempt. It has the class of the last failure.
 
     ``what`` is the table or the row of a ledger that was to be committed.
     """

@@ -9,8 +9,8 @@ from tests.docs.markdown import GENERATED, in_one_line, table
 HEAD = f"""\
 # Exit codes
 
-The exit code of a command says what a scheduler should do. A retry is always safe: what was decided is not done twice. In the
-[runbook](../guides/runbook.md#by-exit-code) is what a person should do.
+The exit code of a command says what a scheduler should do. A retry is always safe: what was decided is not done twice. The
+[runbook](../guides/runbook.md#by-exit-code) says what a person should do.
 
 {GENERATED}
 """

@@ -33,7 +33,8 @@ def page() -> str:
         (
             _section("Output tables", "`a/b` for the table `a.b`; `a/b__<branch>` on a branch other than `main`. It has the"
                      " rows of all committed runs. A list, as `Collect` makes it, or another value without"
-                     " a type of its own is a column of JSON text: `json.loads` reads it.", _columns((KEY_AND_VALUE, *OUTPUT_META))),
+                     " a type of its own is a column of JSON text: `json.loads` reads it.",
+                     _columns((KEY_AND_VALUE, *OUTPUT_META))),
             _section("Logs", "`logs/<feed>/<topic>`. The landed rows. Partitioned by `generation` and "
                      "`partition`, which are INT.",
                      _columns((*LOG_COLUMNS, KEY_AND_VALUE))),

@@ -248,7 +248,7 @@ def test_settings_that_need_record_execution_are_named(settings, has_quarantine,
     [
         ("sessions", {"n": Count(), "most": Max("amount")}, "vectorized execution"),
         (Materialized.as_("sessions", retention="1h"), Count(), "keeps sessions longer than they can change"),
-        ("sessions", Sum("money"), "sessions above a suppress may not be decimals, texts or bytes"),
+        ("sessions", Sum("money"), "if a suppress follows sessions, their results may not be decimals, texts or bytes"),
         ("sessions", {"n": Count(), "last": Last("amount")}, "vectorized execution"),
         ("sessions", {"n": Count(), "all": Collect("amount")}, "vectorized execution"),
         ("sessions", {"most": Max("amount"), "all": Collect("amount")}, "can be combined only with count and collect"),

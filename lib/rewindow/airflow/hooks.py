@@ -122,7 +122,10 @@ class BucketHook(BaseHook):
 
 
 class WorkspaceHook(BaseHook):
-    """The Databricks workspace of a connection of type ``databricks``; without a connection, that of the SDK's configuration."""
+    """The Databricks workspace of a connection of type ``databricks``.
+
+    Without a connection, it is the workspace for which the SDK is configured.
+    """
 
     def __init__(self, conn_id: str | None = None, profile: str | None = None) -> None:
         super().__init__()

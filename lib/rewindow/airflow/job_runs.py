@@ -80,7 +80,7 @@ class RewindowJobRunOperator(BaseOperator):
     All tries of a task follow one job run, and start another job run if that one failed. A task that was cleared starts a new
     job run, because people clear a task to repeat it.
 
-    Exit codes are those of the command in the job run, with the same effect as for `RewindowOperator`. The result holds
+    The task has the exit code of the command in the job run, with the same effect as for `RewindowOperator`. The result holds
     the run's id, URL and state, and in ``results`` a mapping from task of the job run to the JSON that `run` printed. The
     outlets get the same events as those of a `RewindowOperator`. If Databricks has no logs of the task, the events hold only
     the run and the interval, and the task logs a warning.

@@ -88,7 +88,7 @@ def folder_of(project: str, target: str) -> str | None:
 
 
 def address_of(folder: str, file: str, served_at: str | None) -> str:
-    """Return the address of a report: at the web server ``served_at`` if given, else that of the file."""
+    """Return the address of a report: at the web server ``served_at`` if there is one, otherwise the address of the file."""
     if served_at:
         return f"{served_at.rstrip('/')}/{quote(file)}"
     return f"{folder}/{file}" if "://" in folder else Path(folder, file).as_uri()

@@ -123,7 +123,7 @@ def _unaccepted(module: Module, source: Source) -> Iterator[Finding]:
 def banned_names(tree: ast.Module, imports: Mapping[str, tuple[str, str | None]]) -> Iterator[tuple[int, str, str]]:
     """Yield line, code of the finding and qualified name of each use of a clock, of randomness or of a cache.
 
-    ``imports``: from imported name to its module and attribute; the attribute is None for the module.
+    ``imports``: maps each imported name to its module and attribute; the attribute is None for the module.
     """
     nodes = list(ast.walk(tree))
     seeded = {id(node.func) for node in nodes if isinstance(node, ast.Call) and (node.args or node.keywords)}

@@ -260,7 +260,7 @@ def _output(
         where, fix = tables.location_of(table), repeat_run(run.spec.job, branch)
         raise StorageError(
             "held-rows-unreadable",
-            "run {run} is on hold, and what it staged for {table} cannot be read. {fix}",
+            "run {run} is on hold, and the rows that it staged for {table} cannot be read. {fix}",
             run=run.spec.name,
             table=where,
             fix=fix,

@@ -84,7 +84,7 @@ def check_has_branch(job: str, state: JobState, branch: str) -> None:
 
 
 def unknown_name(root: Path, name: str) -> UsageError:
-    """Return the error for a name of no job and no feed of a project."""
+    """Return the error for a name that no job and no feed of the project has."""
     jobs, feeds = names_of(root, "jobs"), names_of(root, "feeds")
     return UsageError(
         "job-or-feed-unknown",

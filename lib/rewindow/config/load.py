@@ -79,7 +79,7 @@ def _check_owner(root: Path, start: Path) -> None:
 def load_feed(root: Path, name: str) -> FeedConfig:
     """Return ``conf/feeds/<name>.yaml``.
 
-    Raises `ConfigError` (78) if it is missing or invalid, or if the feed reads what is made from it.
+    Raises `ConfigError` (78) if it is missing or invalid, or if the feed reads an output that is made from this feed.
     """
     feed = _load_feed(root, name)
     feeding, jobs = feed, list[str]()

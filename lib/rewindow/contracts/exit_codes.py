@@ -20,7 +20,7 @@ class Next(Enum):
 
 
 _STOPS = {
-    1: "a comparison found a difference, `status` something wrong, or `why` no such row",
+    1: "a comparison found a difference, `status` found something wrong, or `why` found no such row",
     2: "the command line is invalid",
     65: "a record or a user function failed, rows of a source table were changed, or a run does not meet an expectation",
     66: "a source is missing or has changed since it was landed",
@@ -28,14 +28,14 @@ _STOPS = {
     76: "the topology, configuration or a store's schema is incompatible with the checkpoint",
     77: "access was denied",
     78: "the configuration or the machine is not usable",
-    79: "a run is committed and on hold: its rows are not published before somebody accepts it",
+    79: "a run is committed and on hold: its rows are not published until somebody accepts it",
 }
 _RETRIES = {
     74: "a read or write failed",
     75: "another attempt is live, or an earlier landing is missing",
     129: "the terminal of the command was closed",
     130: "the command was interrupted",
-    134: "native code aborted the command, usually because a memory limit left it nothing",
+    134: "native code aborted the command, usually for lack of memory",
     137: "the command was killed",
     143: "the command was terminated",
 }

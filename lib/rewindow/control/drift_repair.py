@@ -87,7 +87,7 @@ class Republished:
     repeated: Sequence[str] = field(default=())
     lagged: Sequence[str] = field(default=())
     left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """From a target to the names of the runs whose rows left it, because their files were gone and no branch needs the runs."""
+    """Maps each target to the runs whose rows left it, because their files were gone and no branch needs the runs."""
 
 
 @dataclass(frozen=True, slots=True)

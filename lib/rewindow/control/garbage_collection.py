@@ -92,7 +92,7 @@ class JobGc(_OrphanFiles, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tidied:
-    """What was deleted, and that ``merged`` small files became ``into`` files."""
+    """What was deleted and merged: ``merged`` small files became ``into`` files."""
 
     deleted: Sequence[Garbage] = field(default=())
     merged: int = 0

@@ -103,7 +103,7 @@ class Module:
 
     @cached_property
     def bindings(self) -> dict[str, list[ast.stmt]]:
-        """From each name to the top-level statements that bind it. Statements that bind no name are under `_MODULE`."""
+        """Maps each name to the top-level statements that bind it. Statements that bind no name are under `_MODULE`."""
         binding: dict[str, list[ast.stmt]] = {}
         for statement in _without_docstring(self.tree.body):
             if isinstance(statement, ast.Import | ast.ImportFrom):

@@ -36,8 +36,8 @@ def named(text: str) -> dict[str, tuple[str, str]]:
 def read(wanted: Mapping[str, tuple[str, str]], client: WorkspaceClient | None = None) -> dict[str, str]:
     """Return the secrets' values, by name of the environment variable.
 
-    ``wanted``: from name to scope and key. Raises `ConfigError` (78) if a secret does not exist, `AccessError` (77) if the
-    identity of the run may not read it, and `StorageError` (74) if Databricks does not answer.
+    ``wanted``: the scope and key of each secret, by the same name. Raises `ConfigError` (78) if a secret does not exist,
+    `AccessError` (77) if the identity of the run may not read it, and `StorageError` (74) if Databricks does not answer.
     """
     values: dict[str, str] = {}
     for name, secret in wanted.items():

@@ -29,7 +29,7 @@ class StreamsBuilder:
         return KStream(self._graph, self._source(topic), LogType(topic, "key"), LogType(topic, "value"))
 
     def table(self, topic: str, *, store: StoreSpec, name: str | None = None) -> KTable:
-        """Read a topic of the feed as a table: the value of a key is that of the key's last record, in offset order.
+        """Read a topic of the feed as a table: a key has the value of its last record, in offset order.
 
         The rows are kept in ``store``. A null value is a tombstone: it deletes the row and is sent downstream. A record with a
         null key is skipped and counted. An update whose timestamp is older than the row's still replaces the row, and the row

@@ -41,7 +41,7 @@ def keep_longer(graph: Graph, store: str) -> None:
 
 
 def _share_clock(graph: Graph, merge: str) -> None:
-    """Let all inputs of a windowed cogroup use one clock: that of the node that merges their results."""
+    """Let all inputs of a windowed cogroup use one clock: the clock of the node that merges their results."""
     nodes = graph.topology.nodes
     for name in (merge, *nodes[merge].parents):
         node = nodes[name]

@@ -43,7 +43,10 @@ class BufferConfig:
         return _UNBOUNDED
 
     def emit_early_when_full(self) -> BufferConfig:
-        """Emit the oldest entries early when a limit is exceeded. A key may then have several results: it is not strict."""
+        """Emit the oldest entries early when a limit is exceeded.
+
+        The buffer is then not strict: a key may have several results.
+        """
         return self._when_full(BufferFull.EMIT_EARLY)
 
     def shut_down_when_full(self) -> BufferConfig:

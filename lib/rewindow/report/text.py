@@ -16,7 +16,7 @@ DASH = "–"  # noqa: RUF001 - the dash of an empty cell
 
 
 def told_left_out(runs: Sequence[str]) -> str:
-    """Return a sentence that the rows of final runs were not compared, without its full stop."""
+    """Return the sentence, without full stop, that says that the rows of final runs were not compared."""
     named = f"final run {runs[0]}" if len(runs) == 1 else f"final runs {' and '.join(runs)}"
     return f"The rows of {named} are not compared: the branches do not both end with a final run after the same epoch"
 

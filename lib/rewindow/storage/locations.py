@@ -37,7 +37,7 @@ class _Origin(NamedTuple):
 
 _KNOWN: dict[str, dict[str, str]] = {}
 _ORIGINS: dict[str, _Origin] = {}
-"""From the URI to the origin of each bucket that this process has opened."""
+"""Maps the URI of each bucket that this process has opened to its origin."""
 
 
 def is_uri(path: str) -> bool:

@@ -203,7 +203,7 @@ class Job:
 
 
 def described_job(status: Entry, tables: Mapping[str, str], explained: Mapping[str, Any]) -> Job:
-    """Return a job from its status and the values of `explain`. ``tables``: from topic to table, as the job's file names them."""
+    """Return a job from its status and the values of `explain`. ``tables``: maps each topic to its table in the job's file."""
     parts = tuple(explained["sub_topologies"])
     return Job(
         explained["job"],

@@ -290,7 +290,7 @@ def readable(rows: pa.Table, keys: Sequence[str], runs: Mapping[int, str] | None
     """Return rows with timestamps in rewindow's own columns of times, and in ``_run`` the name of the run.
 
     ``keys``: the key columns. They decide whether a column is the bound of a window, or a field with the name of a bound.
-    ``runs``: from ledger row to the run's name; None leaves ``_run`` as it is. A time that is unknown, or the end of time,
+    ``runs``: maps each ledger row to the run's name; None leaves ``_run`` as it is. A time that is unknown, or the end of time,
     becomes null.
     """
     times, shown = time_columns(keys), {}

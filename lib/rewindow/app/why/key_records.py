@@ -62,7 +62,7 @@ class Asked:
 
 
 def ask(past: History, key: Mapping[str, Sequence[Any]], start_ms: int | None, at: AskedTime | None) -> Asked:
-    """Return the request for a key. The user's text may mean several keys; the first one that the logs have is meant.
+    """Return the request for a key. If the user's text fits several keys, the first key that the logs have is chosen.
 
     ``key`` maps each column to its possible values. ``start_ms`` is the window's start, or the requested time ``at`` if only
     records show where its window starts. Raises `UsageError` (2) if several windows contain this time.
@@ -175,8 +175,8 @@ class Outcomes:
 
     ``kept`` has the records that a store before the output took. ``in_windows`` maps a record to the starts of the windows in
     whose store it was kept. If the output has no windows, each store counts. ``sessions`` has the sessions that these records
-    made, oldest first. Two sessions may be less than the gap apart, if the clock had closed the first before the second began.
-    ``drops`` has the records that nodes on the way to the output dropped.
+    made, oldest first. The gap between two sessions may be short enough for one session, if the clock closed the first before
+    the second began. ``drops`` has the records that nodes on the way to the output dropped.
     """
 
     followed: Candidates = field(default_factory=dict)

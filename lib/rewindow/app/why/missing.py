@@ -358,7 +358,7 @@ def _dropped(late: LateFacts) -> ReasonMessage:
 
 
 def never_landed(project: OpenProject, past: History, asked: Asked) -> tuple[ReasonMessage, list[ReasonMessage]]:
-    """Return the headline and the reasons for a key of which no record was landed."""
+    """Return the headline and the reasons for a key without landed records."""
     feed, window = past.output.job.feed, asked.window
     name = feed.definition.feed
     reasons = [*_like(past, asked), *_looked(past, asked), *_completeness(past, window), *quarantined(past, asked.own)]

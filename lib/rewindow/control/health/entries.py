@@ -19,7 +19,7 @@ class Status(StrEnum):
     BEHIND = "behind"
     """A job: two or more landings wait. A branch: `main` has taken landings that the branch has not."""
     ON_HOLD = "on_hold"
-    """A job or a branch: a run is committed, and not published before somebody accepts it."""
+    """A job or a branch: a run is committed, and is not published until somebody accepts it."""
     RUNNING = "running"
     """A process is landing or running it now."""
     NEVER_LANDED = "never_landed"

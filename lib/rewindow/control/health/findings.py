@@ -131,7 +131,7 @@ def refused(entry: Entry, step: str, command: str) -> Iterator[Finding]:
 
 
 def lagging(lacks: Mapping[str, int], tables: str, unit: str, command: str) -> Iterator[Finding]:
-    """Yield a finding if ``tables`` lack commits or landings (``unit``). ``lacks``: from a table to how many it lacks."""
+    """Yield a finding if ``tables`` lack commits or landings (``unit``). ``lacks``: maps each table to how many it lacks."""
     if lacks:
         message = FindingMessage(
             "tables-behind-ledger",

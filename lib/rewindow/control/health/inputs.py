@@ -82,11 +82,12 @@ class Inputs:
     """What a command has read of a branch and some of its ``runs``. The last of these runs is the head.
 
     * ``read_rules`` reads the feed's file. That takes longer than a small run, so it is called only for a result that needs it.
-    * ``reports``: from run id to the task reports of the run, oldest run first; ``before_reports``: the task reports of the run
-      before the head.
-    * ``stores``: from store to its columns after the head, without stores that were not read.
-    * ``lagging``: from target to how many commits its table lacks.
-    * ``planned_at``: from run id to the time of the run's PLAN row (epoch ms); ``steps``: from run id to the times of its steps.
+    * ``reports``: maps each run id to the task reports of its run, oldest run first; ``before_reports``: the task reports of
+      the run before the head.
+    * ``stores``: maps each store to its columns after the head, without stores that were not read.
+    * ``lagging``: maps each target to how many commits its table lacks.
+    * ``planned_at``: maps each run id to the time of the run's PLAN row (epoch ms); ``steps``: maps each run id to the times of
+      its run's steps.
     * ``accepted``: the ids of runs that were on hold and that somebody accepted.
     """
 
@@ -238,7 +239,7 @@ def held_records(feed: Feed, topics: Collection[str] | None = None, *, through: 
 
 
 def records_from_feed(binding: JobBinding, consumed: Mapping[str, int]) -> int:
-    """Return how many records a run took from its feed. ``consumed``: from topic, also internal, to the records taken."""
+    """Return how many records a run took from its feed. ``consumed``: the records taken, by topic."""
     # A record in an internal topic comes from a record of the feed, and would be counted twice.
     written = (node["sink"] for part in binding.topology for node in part["nodes"] if "sink" in node)
     internal = {topic for topic in written if OUTPUT + topic not in binding.tables}

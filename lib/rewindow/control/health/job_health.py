@@ -77,7 +77,7 @@ def job_health(inputs: Inputs, state: JobState) -> JobHealth:
 
 
 def held_words(held: Sequence[Held]) -> str:
-    """Return the words that landed records wait, such as ``3 landed records wait``."""
+    """Return how many landed records wait, as in ``3 landed records wait``."""
     return waits(sum(records.records for records in held), "landed record")
 
 

@@ -56,8 +56,8 @@ class Lateness:
 
     ``records`` is how many records reached the node, ``largest_ms`` how far the latest was behind the node's clock. ``buckets``
     counts records that arrived after the end of their last window, by the grace period that would accept them; ``needed_ms`` is
-    the longest of these grace periods. ``late`` is the number of dropped records if ``counts_records``;
-    otherwise a record counts once for each window for which it was late.
+    the longest of these grace periods. ``late`` is the number of dropped records if ``counts_records``; otherwise a record
+    counts once for each window for which it was late.
     """
 
     node: str

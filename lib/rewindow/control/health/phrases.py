@@ -13,7 +13,7 @@ def counted(count: int, noun: str, *, many: str = "") -> str:
 
 
 def waits(count: int, noun: str) -> str:
-    """Return the words that a number of things wait, such as ``1 landing waits`` or ``2 landings wait``."""
+    """Return how many things wait, as in ``1 landing waits`` or ``2 landings wait``."""
     return f"{counted(count, noun)} {'waits' if count == 1 else 'wait'}"
 
 

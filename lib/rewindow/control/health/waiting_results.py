@@ -266,7 +266,7 @@ def _waits_for(inputs: Inputs) -> Mapping[TopicPartition, int]:
 
 
 def why_open(inputs: Inputs, timed: TimedNode, closes_at: int, clocks: Mapping[int, int]) -> Reason:
-    """Return what the clocks of a node wait for. ``clocks``: from a partition to its clock."""
+    """Return what the clocks of a node wait for. ``clocks``: maps each partition to its clock."""
     if isinstance(inputs.tasks, Unknown):
         return Reason(Cause.UNKNOWN, f"The clock of {timed.node} is unknown: {inputs.tasks.reason}")
     partition, clock = min(clocks.items(), key=lambda item: item[1])

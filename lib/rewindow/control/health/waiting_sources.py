@@ -100,7 +100,10 @@ def waiting_read(feed: FeedSpec, count: int, unit: str, until_ms: int) -> Reason
 
 
 def waiting_refused(feed: FeedSpec, until_ms: int, error: Exception) -> ReasonMessage:
-    """Return the reason that all requested intervals are landed, while a later landing would fail with an error."""
+    """Return the reason that all requested intervals are landed.
+
+    It adds the ``error`` with which a later landing would fail.
+    """
     return ReasonMessage(
         "later-landing-refused",
         "the intervals through {until} are landed. A later landing would fail now: {reason}",
@@ -110,7 +113,7 @@ def waiting_refused(feed: FeedSpec, until_ms: int, error: Exception) -> ReasonMe
 
 
 def not_followed(feed: FeedSpec, time_ms: int | None) -> ReasonMessage:
-    """Return the reason that intervals are not landed although they are over. ``time_ms``: where the landed ones end."""
+    """Return the reason that intervals are not landed although they are over. ``time_ms``: where the landed intervals end."""
     return ReasonMessage(
         "intervals-not-followed",
         "the sources have nothing from after the interval that begins at {begin}, so rows of it may be missing. Once later rows "

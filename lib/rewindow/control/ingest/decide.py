@@ -99,7 +99,7 @@ class DecidedLanding:
     blocks: Mapping[str, tuple[Block, ...]]
     landed_ms: int
     flat: Mapping[str, Flat]
-    """From topic to its flat columns (see `feed_progress.Flat`) in this landing, or in the last landing with enough records."""
+    """Maps each topic to its flat columns (see `feed_progress.Flat`) in this or the last landing with enough records."""
 
     def as_json(self, attempt: str, positions: Mapping[str, Any]) -> dict[str, Any]:
         """Return the body of the LANDING row."""

@@ -155,9 +155,10 @@ def _followed(
     window: ReadWindow,
     grid: Grid,
 ) -> ReadWindow:
-    """Return the window without intervals from which rows of some log may still be missing, because it has no later row.
+    """Return the window without its incomplete intervals: a log that has no row after an interval may still get rows of it.
 
-    A log that has never delivered is not waited for. A new generation needs no later rows for what is landed already.
+    The window does not wait for a log that has never delivered. A new generation does not wait for later rows of intervals that
+    are already landed.
     """
     landed = fold_progress(call.tables.state(call.feed.feed)).through_ms or UNKNOWN
     ends = [window.until_ms or 0]

@@ -157,7 +157,7 @@ def attempts_data(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
 ENOUGH = 100
 """The fewest records in a landing, after the first, that show which columns are flat. Fewer may be equal by chance."""
 Flat = Mapping[str, str | None]
-"""From a flat column to its only value as text, or to None if it has only nulls."""
+"""Maps each flat column to its only value as text, or to None if it has only nulls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class Progress:
     topics: tuple[str, ...] = ()
     """The logs that any generation wrote, without logs with source offsets, which are read from their source tables."""
     flat: Mapping[str, Flat] = field(default_factory=dict)
-    """From topic to its flat columns in the last landing that had enough records."""
+    """Maps each topic to its flat columns in the last landing that had enough records."""
 
     def held_paths(self, topic: str) -> frozenset[str]:
         """Return the files of a log with unreleased records, which the next landing may open by name."""

@@ -40,7 +40,7 @@ _LENGTHS_MS = {
 }
 """Bounds of the length of calendar units, which narrow the search for an interval."""
 _Later = Mapping[str, int]
-"""From a landed file to the first arrival (epoch ms) of its rows that are not landed. Files without such rows are left out."""
+"""Maps each landed file to the first arrival (epoch ms) of its rows that are not landed. Files without such rows are left out."""
 
 
 @dataclass(frozen=True)

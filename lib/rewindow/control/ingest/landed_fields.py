@@ -166,7 +166,7 @@ class _Rules:
         return not self._is_landed(field) if "." in field else self._selects
 
     def _missing(self, file: FileFields, gone: Collection[str], new: Mapping[str, str]) -> SourceError:
-        """Return the error for a file that lacks the fields ``gone``. ``new``: from its new fields to their names in the file."""
+        """Return the error for a file that lacks the fields ``gone``. ``new``: maps its new fields to their names in the file."""
         gone = [self._written[field] for field in gone]
         field = min(gone, key=lambda own: (not role_of(self._spec, {own}), _depth(own)))
         similar = get_close_matches(self.fold(field), new, n=1, cutoff=0.4)

@@ -321,7 +321,7 @@ def _open_ended_files(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> It
 def changed_extractors(feed: Feed | None, versions: Mapping[str, str]) -> Iterator[WarningMessage]:
     """Yield a warning for each function whose code has changed since the feed's last landing.
 
-    ``versions``: from the name of a function (``module:function``) to the version of its code.
+    ``versions``: maps the name of a function (``module:function``) to the version of its code.
     """
     if feed is None or not feed.landings:
         return
@@ -351,7 +351,7 @@ def _where(blocks: Sequence[Block]) -> str:
 def _flat_columns_found(
     feed: str, landing: int, before: Mapping[str, Flat], now: Mapping[str, Flat]
 ) -> Iterator[WarningMessage]:
-    """Yield a warning for each column that is null, also in a first landing, or constant, and was not so before."""
+    """Yield a warning for each column that has just become null or constant. In a first landing, warn only of null columns."""
     for topic, columns in sorted(now.items()):
         flat_before = before.get(topic)
         for name, value in columns.items():

@@ -129,13 +129,13 @@ class Landing:
     interval: tuple[int, int] | None = None
     """The interval of arrival ``[start, end)`` in epoch ms; None without ``every``."""
     counts: Mapping[str, int] | None = None
-    """From a name (``rows``, ``quarantined``, ``behind``, ``enforced``, and if not 0 ``unarrived``) to a number."""
+    """Maps each name (``rows``, ``quarantined``, ``behind``, ``enforced``, and if not 0 ``unarrived``) to a number."""
     idle: tuple[TopicPartition, ...] = ()
     """The idle topic-partitions for which the watermark did not wait (D16)."""
     quarantined: Mapping[str, int] | None = None
     """Quarantined rows by topic; None for a landing of an older version, which counted only their sum."""
     extractors: Mapping[str, str] = field(default_factory=dict)
-    """From the name (``module:function``) of a function that extracted event times to its version."""
+    """Maps the name (``module:function``) of a function that extracted event times to its version."""
     held_ms: int = 0
     """For an epoch of another job: how long (ms) the job may hold rows back. The watermark is lower by this time (ADR-133)."""
     grid: str = ""

@@ -21,7 +21,7 @@ from rewindow.streams.duration import in_words
 from rewindow.streams.state.stores import SESSION
 
 _STORE_PARTS: Final = {"retention_ms": "retention", "window_size_ms": "window size", "holds_ms": "holds"}
-"""From the name of a duration in the description of a node or store to the name that users see."""
+"""Maps the name of a duration in the description of a node or store to the name that users see."""
 
 
 def changes_since(branch: Branch, now: JobBinding) -> list[str]:

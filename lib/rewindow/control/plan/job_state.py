@@ -183,7 +183,7 @@ class JobState:
     changes: Mapping[str, History[Publication]] = field(default_factory=dict)
     """Publications to tables that branches share, by path: one per run, snapshot and FORGET row that concerns the table."""
     snapshots: Mapping[int, CommittedRun] = field(default_factory=dict)
-    """From a run's number to the snapshot of all stores after this run. The snapshot has its own number, attempt and files."""
+    """Maps each run's number to the snapshot of all stores after this run. The snapshot has its own number, attempt and files."""
     forgotten: frozenset[int] = frozenset()
     """Runs and snapshots whose rows were removed from the changelogs. Only a snapshot can restore the state after them."""
     dead: frozenset[str] = frozenset()

@@ -30,7 +30,7 @@ WHY: Mapping[str, str] = {
     _INTERNAL: "the internal logs of an attempt",
     _METRIC: "the metrics of a run that was staged again",
 }
-"""From a part to the reason why rows of an attempt that the ledger names can be deleted. Rows of other parts stay."""
+"""Maps each part to the reason why rows of an attempt that the ledger names can be deleted. Rows of other parts stay."""
 _MOST_ROWS = 5_000_000
 """The most rows of changelogs from which `run` makes a snapshot."""
 

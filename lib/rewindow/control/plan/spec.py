@@ -33,7 +33,7 @@ _SPAN = {
     "clock_from_ms": "clock_from_ms",
     "clock_to_ms": "clock_to_ms",
 }
-"""From the name in a PLAN row to the field of `EpochSpan`. In the row, these names are next to the run's other fields."""
+"""Maps the name in a PLAN row to the field of `EpochSpan`. In the row, these names are next to the run's other fields."""
 _LANDED_BY = "landed_by"
 _SCALARS = ("branch", "number", "run", "parent", "final", "key", "takes_over", "repeats")
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -165,7 +165,7 @@ class _Positions:
         self.runs: list[CommittedRun] = []
         self._known: dict[int, int] = {}
         self.shared: dict[str, int] = {}
-        """From a text that many runs share to its position. Each such text is stored once."""
+        """Maps each text that many runs share to its position. Each such text is stored once."""
         for run in committed:
             self.of(run)
 

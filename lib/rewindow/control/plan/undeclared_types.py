@@ -49,7 +49,7 @@ def undeclared_types(topology: Topology, before: JobBinding | None = None) -> It
 
 
 def _line_of(topology: Topology, call: tuple[str, str]) -> tuple[str, str]:
-    """Return a step's verb and line, because one call may add several steps, as that of a cogroup does."""
+    """Return a step's verb and line. Steps of the same call, such as a cogroup, have the same verb and line."""
     verb, step = call
     return verb, topology.lines.get(step, "")
 
@@ -72,7 +72,10 @@ def _is_undeclared(declared: Any) -> bool:
 
 
 def _maker(topology: Topology, node: Node, part: str) -> tuple[str, str] | None:
-    """Return the method and the name in `Topology.lines` of the node that makes a node's keys or values; None at a merge."""
+    """Find the node that makes the keys or values of a node.
+
+    Return its method and its name in `Topology.lines`; None at a merge.
+    """
     for above in topology.above(node):
         if isinstance(above, ProcessorNode) and part in above.typed_by.parts:
             return above.typed_by.method, f"node {above.name}"

@@ -186,7 +186,7 @@ class WindowedProcessor(Processor):
         self.context.drop(record, SKIPPED_RECORDS, reason=reason)
 
     def _drop_late(self, record: Record, times: int = 1) -> None:
-        """Drop a late record. It is counted once for each of its closed windows, of which there are ``times``."""
+        """Drop a late record. It is counted ``times`` times, once for each of its closed windows."""
         self.context.drop(record, LATE_RECORD_DROP, reason="window-closed", times=times)
 
 

@@ -199,7 +199,7 @@ class _Decoded(NamedTuple):
 
     rows: pa.RecordBatch
     parts: dict[int, list[tuple[int, int]]]
-    """From partition to the ranges of its rows, as pairs (first row, number of rows)."""
+    """Maps each partition to the ranges of its rows, as pairs (first row, number of rows)."""
     identity: _Identity
     bytes: int
 

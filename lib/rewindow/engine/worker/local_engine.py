@@ -62,7 +62,7 @@ class LocalEngine:
     def run_here(
         self, work: SubTopologyWork, on_task: Callable[[TaskReport], None] = lambda _report: None
     ) -> list[TaskReport]:
-        """Run the tasks; return their reports by partition. If tasks share files, the first report is that of the shared files.
+        """Run the tasks; return their reports by partition. If tasks share files, the first report lists the shared files.
 
         ``on_task`` gets each task's report when the task has ended.
         """

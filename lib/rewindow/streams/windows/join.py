@@ -75,8 +75,8 @@ class JoinWindows:
     def until(self, retention: str | timedelta) -> JoinWindows:
         """Set how long the records of both sides are retained.
 
-        Deprecated by KIP-328: retention belongs to the store, ``store=Materialized.as_(name, retention=...)``.
-        Raises `ConfigError` for less than before + after + grace; for the deprecated form of `of`, less than before + after.
+        Deprecated by KIP-328: retention belongs to the store, ``store=Materialized.as_(name, retention=...)``. Raises
+        `ConfigError` for a retention below before + after + grace (in the deprecated form of `of`: below before + after).
         """
         warnings.warn(
             'until() is deprecated (KIP-328): use store=Materialized.as_(name, retention="1d")',

@@ -102,7 +102,7 @@ def _is_staged(file: TableFile, attempts: Mapping[int, str]) -> bool:
 
     Such a file has rows of one run, and its name begins with that run's attempt, if known.
 
-    ``attempts``: from run id to attempt, for the runs that are read.
+    ``attempts``: maps each run that is read to its attempt.
     """
     if file.first_run is None or file.first_run != file.last_run:
         return False

@@ -270,7 +270,7 @@ def _publish(
 ) -> Iterator[str]:
     """Add the files that a table lacks; yield the name of each commit before making it. A commit may add several numbers.
 
-    ``files``: from the numbers ``before`` + 1, + 2, ... to the files of each number. ``label``: names the table in the yielded
+    ``files``: maps the numbers ``before`` + 1, + 2, ... to the files of each number. ``label``: names the table in the yielded
     names. ``fix``: what to do if a file is gone, for the message. ``retract``: returns actions that the first commit also makes.
 
     The version of a commit's application id is the last number that the commit adds. The handle that has read the last number

@@ -69,7 +69,7 @@ class Cached(NamedTuple):
 
 
 cached: dict[str, Cached] = {}
-"""From the path of a table to what its last released handle has read, the least recently released first."""
+"""Maps the path of a table to what its last released handle has read, the least recently released first."""
 
 
 class Handle(DeltaTable):
@@ -77,7 +77,7 @@ class Handle(DeltaTable):
 
     read_version: int
     transactions: dict[str, int | None]
-    """From an application id to its version at ``read_version``. Has the ids in commits that were read, and ids looked up."""
+    """Maps each application id to its version at ``read_version``. Has the ids in commits that were read, and ids looked up."""
     log_copy: LogCopy | None
     """The copy that delta-rs reads in place of a log in a bucket; None if delta-rs reads the log itself."""
     files: dict[str, Any] | None

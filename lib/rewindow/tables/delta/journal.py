@@ -156,7 +156,7 @@ def _task(report: TaskReport) -> tuple[int, int]:
 
 
 def audit_files(reports: Sequence[TaskReport], roots: Mapping[str, str]) -> None:
-    """Check every staged file against its manifest. ``roots``: from a target to the folder of its table.
+    """Check every staged file against its manifest. ``roots``: maps each target to the folder of its table.
 
     Raises `StorageError` (74), which names the first file that is missing, cut short or altered.
     """

@@ -70,7 +70,7 @@ def open_quarantine(path: str, ledgers: Iterable[Sequence[LedgerRow]]) -> FileQu
 
 
 def _replaced(rows: Sequence[LedgerRow]) -> set[str]:
-    """Return the paths of the quarantine files that landings of a feed added, but no landing of its current generation."""
+    """Return the paths of the quarantine files that only landings of a feed's earlier generations added."""
     if sum(row.kind == GENERATION for row in rows) < 2:
         return set()
     return _files(row.body for row in rows if row.kind == LANDING) - _files(landing_bodies(rows))

@@ -104,7 +104,7 @@ def _with_deep_stack(work: Callable[[], None]) -> None:
 
 @contextmanager
 def row_queries(tables: Mapping[str, tuple[pa.Schema, Batches]]) -> Iterator[RowQueries]:
-    """Make tables available to queries. ``tables``: from a table's name to its schema and a function that yields its rows.
+    """Make tables available to queries. ``tables``: maps each table's name to its schema and a function that yields its rows.
 
     Raises the error of `failed_io` if the rows cannot be copied to a temporary folder.
     """

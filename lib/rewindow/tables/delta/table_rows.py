@@ -27,14 +27,14 @@ from rewindow.tables.shared.content_hash import hash_rows
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _FACTS = {"path", "num_records", "size_bytes", "min._run", "max._run", "min.seq", "max.seq"}
 _CONVERTED: Mapping[str, Callable[[str], Any]] = {"string": str, "integer": int, "long": int}
-"""From a type of partition columns to the function that converts a value, which the Delta log stores as text."""
+"""Maps each type of partition columns to the function that converts a value, which the Delta log stores as text."""
 _TYPES = {"string": "string", "long": "long", "double": "double", "boolean": "boolean", "binary": "binary"}
 _BATCH_ROWS = 100_000
 _WRITTEN = [(name, "ascending") for name in ("_epoch", "_partition", "_offset")]
 
 
 class TableFile(NamedTuple):
-    """A file of a table. ``path`` is relative to the table. ``partition``: from a partition column to its value in the file.
+    """A file of a table. ``path`` is relative to the table. ``partition``: maps each partition column to its value in the file.
 
     ``first_run``, ``last_run``: the smallest and the largest ``_run`` of its rows; None if the log does not state them.
     ``first_seq``, ``last_seq``: the smallest and the largest number of its rows, in a ledger.
@@ -278,7 +278,7 @@ def _column_type(delta_type: Any) -> str:
 def check_folders(path: str, files: Sequence[Any], partitions: Mapping[str, Sequence[Any]]) -> None:
     """Check that files are in the folders of the partitions that the Delta log states. Raises `StorageError` (74).
 
-    The log has no checksum, and this check finds a flipped bit in it. ``partitions``: from a partition column to its value for
+    The log has no checksum, and this check finds a flipped bit in it. ``partitions``: maps each partition column to its value for
     each of the files.
     """
     for name, values in partitions.items():

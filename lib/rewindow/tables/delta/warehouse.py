@@ -326,7 +326,7 @@ class DeltaTables:
         return self.reports(run)
 
     def check_next(self, job: str, state: JobState, branch: str) -> None:
-        """Raise `StorageError` (74) if a branch's tables name a missing file, or its next run would read one."""
+        """Raise `StorageError` (74) if a file is missing that a branch's tables name or that its next run would read."""
         self.check_published(job, state, branch, early=True)
         head = state.branch(branch).head
         if head is not None and state.has_state(head.spec.run):

@@ -32,7 +32,10 @@ def version_of(due: Due, ordinal: int) -> int:
 
 
 def ordinal_at(due: Due, version: int) -> int:
-    """Return the ordinal of a table's last publication, given its ``version``; 0 if the current epoch has not begun there."""
+    """Return the ordinal of a table's last publication, given the table's ``version``.
+
+    Return 0 if the current publication epoch has not begun in this table.
+    """
     ordinal = version - due.restart.epoch + 1
     return max(ordinal, 0) if due.restart.epoch == 1 or ordinal >= due.restart.ordinal else 0
 

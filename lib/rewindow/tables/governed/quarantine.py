@@ -53,7 +53,7 @@ def open_quarantine(
 ) -> CatalogQuarantine | None:
     """Return the quarantine without rows of replaced landings; None if there is no quarantine.
 
-    ``ledgers``: from a feed's name to its journal and the rows of its landing ledger.
+    ``ledgers``: maps each feed's name to its journal and the rows of its landing ledger.
     """
     if not exists(spark, name):
         return None

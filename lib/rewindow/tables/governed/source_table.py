@@ -61,8 +61,9 @@ def look_at_table(
     if spec.source_offsets is None and dict(detail["properties"]).get(_TRACKING) != "true":
         raise ConfigError(
             "row-tracking-off",
-            "log {topic}: row tracking must tell which rows of {table} are new, and it is off: ALTER TABLE "
-            "{table} SET TBLPROPERTIES ('{property}' = 'true'); or name its own `partition:` and `offset:`",
+            "log {topic}: row tracking of {table} is off, but it must show which rows are new. Switch it on, ALTER "
+            "TABLE {table} SET TBLPROPERTIES ('{property}' = 'true'), or name the table's own `partition:` and "
+            "`offset:`",
             topic=spec.topic,
             table=name,
             property=_TRACKING,

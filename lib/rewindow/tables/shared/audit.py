@@ -167,9 +167,9 @@ def not_deterministic(spec: RunSpec, target: str, different: str) -> InvariantEr
     """Return the error of an attempt whose rows differ from the rows of the attempt that it repeats."""
     return InvariantError(
         "run-not-deterministic",
-        "run {run} is not deterministic: {target} differs from what the previous attempt staged, "
-        "{different}. Nothing was committed: find the clock, the random number or the set order in the "
-        "job's code (`rewindow verify`); if you changed the code on purpose, run with {run_option}",
+        "run {run} is not deterministic: {target} differs from what the previous attempt staged, {different}. "
+        "Nothing was committed. Find the clock, the random number or the set order in the job's code (`rewindow "
+        "verify`). If you changed the code on purpose, run with {run_option}",
         run_option="--replan",
         run=spec.name,
         target=target,

@@ -17,7 +17,7 @@ from rewindow.streams.serde.schema import PARTITION, Column
 from rewindow.streams.state.stores import JOIN, SESSION, WINDOW
 
 _BOUND = {WINDOW: -2, SESSION: -1}
-"""From the kind of a store to the index of the key column that decides when a row expires: the start or end of a window.
+"""Maps the kind of a store to the index of the key column that decides when a row expires: the start or end of a window.
 
 The columns are found by index, because they have other names if fields of the value are named like the bounds of windows.
 """

@@ -102,7 +102,7 @@ def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: 
 
 
 def rows_apart(first: Sequence[Row], second: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Return the rows of a key in each of two tables, in order, without those that the other table has as often.
+    """Return the rows of a key in each of two tables, in order. Rows that both tables have equally often are left out.
 
     If the tables have the same rows in different orders, the rows at positions that differ are returned.
     """
@@ -116,7 +116,7 @@ def rows_apart(first: Sequence[Row], second: Sequence[Row]) -> tuple[list[Row], 
 
 
 def _counted_rows(rows: Sequence[Row], comparable_rows: Sequence[Any], counts: Counter[Any]) -> list[Row]:
-    """Return as many of each of the rows as ``counts`` says, the first ones."""
+    """Return the first ``counts[row]`` of the rows that equal each row."""
     taken = []
     for row, same in zip(rows, comparable_rows, strict=True):
         if counts[same] > 0:

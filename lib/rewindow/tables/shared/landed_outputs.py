@@ -41,8 +41,9 @@ def rows_changed(table: str, version: int, operation: str) -> DataError:
     """Return the error of a source table in which a version changed or deleted rows."""
     return DataError(
         "source-rows-changed",
-        "{table}: version {version} ({operation}) changed or deleted rows, but a log is append-only. Write changes as new rows. "
-        "To go on with this table, land it again, with what it has now: `rewindow land FEED --new-generation`",
+        "{table}: version {version} ({operation}) changed or deleted rows, but a log is append-only. Write changes"
+        " as new rows. To go on with this table, land all its present rows again: `rewindow land FEED "
+        "--new-generation`",
         table=table,
         version=version,
         operation=operation,

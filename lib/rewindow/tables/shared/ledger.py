@@ -213,8 +213,8 @@ def wrong_fold(name: str, stored: StoredFold) -> InvariantError:
     """Return the error of a stored fold that differs from the fold of the ledger's rows."""
     return InvariantError(
         "ledger-fold-wrong",
-        "the stored fold of the ledger of {name!r} is not what its first {rows} rows give. {removal}: the "
-        "next commands read all rows, and write it anew",
+        "the stored fold of the ledger of {name!r} is not the state that its first {rows} rows give. {removal}: "
+        "the next commands read all rows, and write the fold again",
         name=name,
         rows=stored.rows,
         removal=stored.removal,

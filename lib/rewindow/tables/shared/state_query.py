@@ -62,7 +62,7 @@ class Stores:
     def rows(self, store: str, where: Mapping[str, str] | None = None) -> pa.Table:
         """Return a store's rows, sorted by key and partition. Raises `UsageError` (2) for an unknown store or column.
 
-        ``where``: from the name of a key column to a value as text. Only rows with these values are returned.
+        ``where``: maps the name of a key column to a value as text. Only rows with these values are returned.
         """
         keys = self.keys(store)
         rows = self._tables.store_rows(self._state, self._run, store)

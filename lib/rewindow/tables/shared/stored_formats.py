@@ -30,7 +30,7 @@ class Fit(StrEnum):
 class StoredTable:
     """One of rewindow's own tables.
 
-    ``rows``: from a format to the number of rows that state it; None is the key of rows that state no format. ``refused``: the
+    ``rows``: maps each format to the number of rows that state it; None is the key of rows that state no format. ``refused``: the
     jobs or feeds with rows in a format that this version refuses.
     """
 

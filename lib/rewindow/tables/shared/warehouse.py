@@ -80,7 +80,7 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def check_next(self, job: str, state: JobState, branch: str) -> None:
-        """Raise `StorageError` (74) if a branch's tables name a missing file, or its next run would read one."""
+        """Raise `StorageError` (74) if a file is missing that a branch's tables name or that its next run would read."""
         ...
 
     def step_times(self, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:

@@ -105,7 +105,7 @@ class RowReader:
 
     @property
     def sources(self) -> dict[str, str]:
-        """From a column's name after the renames to its name in the source."""
+        """Maps each column's name in the log to its name in the source."""
         return {name: source for source in self.types for name in self.spec.names_of(source)}
 
     def needed(self) -> set[str]:
@@ -407,7 +407,7 @@ def partitions_of(keys: Sequence[pa.Array], *, is_scalar: bool, partitions: int)
 
 
 def _coded(column: pa.Array) -> tuple[npt.NDArray[np.int64], list[object]]:
-    """Return a code for each row, and the value of each code. The last code is that of null."""
+    """Return a code for each row, and the value of each code. The last code stands for null."""
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     return _indices(coded).astype(np.int64), [*coded.dictionary.to_pylist(), None]
 

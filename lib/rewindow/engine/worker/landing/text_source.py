@@ -214,7 +214,7 @@ def _text_read(spec: LogSpec, pieces: Sequence[Piece], *, infers: bool) -> TextR
 
 
 def csv_names(spec: LogSpec, path: str, options: TextOptions) -> tuple[str, ...]:
-    """Return the columns of a CSV file: those of its header, or without a header those of ``schema:``, by position."""
+    """Return the columns of a CSV file: the names in its header, or without a header the columns of ``schema:``."""
     try:
         names = header_of(path, options)
     except BadTextError as error:
@@ -397,8 +397,8 @@ def _mixed(spec: LogSpec, mixture: Mixture) -> BadRowsError:
     name = mixture.path.partition(".")[0].partition("[")[0]
     return BadRowsError(
         "json-types-mixed",
-        "log {topic}: field {field}: it is {one}, and {other}. Nothing was landed. Write one type, or "
-        "declare {column} as JSON in a `schema:` of the source, which lands any value as its text",
+        "log {topic}: the field {field} is {one}, and {other}. Nothing was landed. Write one type, or declare "
+        "{column} as JSON in a `schema:` of the source, which lands any value as its text",
         topic=spec.topic,
         field=mixture.path,
         one=earlier,

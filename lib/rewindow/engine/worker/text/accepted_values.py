@@ -176,7 +176,7 @@ ALL_KINDS = frozenset({"long", "double", "boolean", "date", "timestamp"})
 
 
 def kinds_of(texts: pa.Array, column: str, options: TextOptions, among: frozenset[str] = ALL_KINDS) -> frozenset[str]:
-    """Return those of the types ``among`` that all texts of a column fit."""
+    """Return the types in ``among`` that all texts of a column fit."""
     values = texts.drop_null()
     if not len(values) or not among:
         return among

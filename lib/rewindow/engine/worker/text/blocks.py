@@ -43,7 +43,7 @@ _CONTENTS: Mapping[bytes, str] = {
     b"Obj\x01": "Avro",
     b"\x1f\x9d": "compress",
 }
-"""From the first bytes of files that are not text to the kind of the file."""
+"""Maps the first bytes of files that are not text to the kind of the file."""
 _READ_BY: Mapping[str, str] = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 _NOT_READ = {
     suffix: suffix[1:]

@@ -194,7 +194,7 @@ def _spread(columns: Mapping[str, pa.Array], rows: int, faults: Mapping[int, str
 
 
 def _ends(data: bytes, options: TextOptions) -> Longs:
-    """Return where the records of a text end, each after its line break. The last one may lack it, and then has no end."""
+    """Return where the records of a text end, each after its line break. A last record without a line break is left out."""
     signs = np.frombuffer(data, np.uint8)
     if options.escape:
         signs = _neutral(signs, ord(options.escape))
@@ -222,7 +222,7 @@ def _value(options: TextOptions, *, greedy: str) -> str:
     quote, delimiter, escape = (re.escape(sign) for sign in (options.quote, options.delimiter, options.escape))
     unquoted = rf"[^{quote}{delimiter}{escape}\r\n]"
     if escape:
-        # An escape at the end of the file takes nothing away.
+        # At the end of the file, an escape has no character to escape.
         unquoted = rf"(?:{unquoted}|{escape}(?:.|$))"
     if not quote:
         return f"{unquoted}*"

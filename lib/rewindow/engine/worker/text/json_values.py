@@ -64,7 +64,7 @@ class Nested:
     texts: pa.Array
     """The canonical JSON of each row; null if the token is null, or does not fit the type."""
     misfits: Mapping[int, Misfit]
-    """From row to the first value in the row that does not fit."""
+    """Maps each row to the first value in the row that does not fit."""
 
 
 def texts_of(tokens: pa.Array) -> tuple[pa.Array, Mask]:

@@ -192,7 +192,7 @@ class TextRead:
     format: str
     options: TextOptions
     names: Mapping[str, Sequence[str]]
-    """From the path of a CSV file to the names of its columns."""
+    """Maps the path of a CSV file to the names of its columns."""
     infers: bool = False
     """Whether to note which types each column fits."""
     keeps_faults: bool = False

@@ -213,11 +213,11 @@ def _check_sessions(plan: FinalResultsPlan, windows: SessionWindows, aggregate: 
     if plan.suppress and plan.sizes.are_texts:
         if not only_grow(plan.folds):
             raise NotVectorizableError(
-                f"{plan.window_node}: collect in sessions above a suppress can be combined only with count and collect"
+                f"{plan.window_node}: if a suppress follows sessions, collect can be combined only with count and collect"
             )
     elif plan.suppress and any(fixed_size(fold.result_type) is None for fold in plan.folds):
         raise NotVectorizableError(
-            f"{plan.window_node}: results of sessions above a suppress may not be decimals, texts or bytes"
+            f"{plan.window_node}: if a suppress follows sessions, their results may not be decimals, texts or bytes"
         )
 
 

@@ -134,8 +134,8 @@ class FinalResultsPlan:
         """Whether vectorized execution can handle null values.
 
         It cannot handle them in two cases, both with sessions. In the first, a group has no state before its first value, and
-        stores do not contain sessions without state. In the second, the windows are above a suppress, and the sizes of
-        tombstones are computed as if results contained no nulls.
+        stores do not contain sessions without state. In the second, a suppress follows the windows, and the sizes of tombstones
+        are computed as if results contained no nulls.
         """
         if not isinstance(self.windows, SessionWindows):
             return True

@@ -86,7 +86,7 @@ class Clocks:
     def count_needed_grace(self, node: str, grace_ms: Array) -> None:
         """Count the records that arrived after the end of their last window, by the grace period that they needed.
 
-        ``grace_ms`` has the smallest grace period with which each record is not late.
+        ``grace_ms`` has, for each record, the smallest grace period with which the record is not late.
         """
         needed = grace_ms[grace_ms > 0]
         if len(needed) == 0:

@@ -281,7 +281,7 @@ class _Waiting:
         self.records = self.records.followed_by(records)
 
     def are_over(self, times: Array, clocks: Array | int) -> Array:
-        """Return a mask of the records whose wait is over at a clock, given their timestamps."""
+        """Return a mask of the records whose wait is over. ``clocks``: the node's clock, or one clock for each record."""
         return np.asarray(times + self._waits_ms < clocks)
 
     def take_due(self, matches: Found, retained: _Retained, clocks: Array, end: int) -> tuple[Records, Array]:
@@ -336,7 +336,7 @@ class _Waiting:
         return [*columns, *values.columns(np.where(is_gone, -1, both.rows))], is_gone
 
     def _may_end(self, keys: Array, clock_ms: int) -> Array:
-        """Return a mask of the records whose wait is over at a clock, or whose key is in ``keys``, the keys with partners."""
+        """Return a mask of the records whose wait is over at ``clock_ms``, or whose key has a partner (``keys``)."""
         may_end = self.are_over(self.records.times, clock_ms)
         if len(keys) and self.count:
             is_found = np.zeros(int(max(keys.max(), self.records.keys.max())) + 1, np.bool_)
