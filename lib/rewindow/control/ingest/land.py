@@ -49,12 +49,13 @@ from rewindow.control.ingest.landing_warnings import (
     files_out_of_order,
     flat_columns_found,
     keyless_records,
+    lost_from_quarantine,
     open_ended_files,
     orders,
     outputs_as_tables,
 )
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
-from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
+from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest, LostRows
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.ledger_steps import PLANS, drive, update
 from rewindow.control.plan.job_fold import NOTE
@@ -71,14 +72,7 @@ from rewindow.errors import (
     WarningMessage,
 )
 
-__all__ = [
-    "LandReport",
-    "LandRequest",
-    "LandingTables",
-    "drive",
-    "land",
-    "steps",
-]
+__all__ = ["LandReport", "LandRequest", "LandingTables", "drive", "land", "steps"]
 _Steps = Generator[str, None, LandReport]
 _WRITES_MAX = 3
 """How often logs are written at most. Expected landing numbers are right at once or after a correction, unless rows change."""
@@ -120,10 +114,24 @@ def steps(
     alive: Callable[[Attempt], bool],
 ) -> _Steps:
     """Land new rows, step by step. Raises as `land`."""
+    lost: list[LostRows] = []
+    report = yield from _land_steps(feed, tables, engine, request, attempt, alive, lost)
+    return replace(report, warnings=(*lost_from_quarantine(feed, lost), *report.warnings))
+
+
+def _land_steps(
+    feed: FeedSpec,
+    tables: LandingTables,
+    engine: LandingEngine,
+    request: LandRequest,
+    attempt: Attempt,
+    alive: Callable[[Attempt], bool],
+    lost: list[LostRows],
+) -> _Steps:
     yield "recover"
     is_published, is_lost = True, False
     try:
-        for step in tables.publish_steps(feed.feed):
+        for step in tables.publish_steps(feed.feed, lost):
             is_published = False
             yield step
     except StorageError:
@@ -165,7 +173,7 @@ def steps(
     if not decided:
         return _without_rows(call, due, nothing.waiting)
     yield "publish"
-    yield from tables.publish_steps(feed.feed)
+    yield from tables.publish_steps(feed.feed, lost)
     report = _report(call, due, decided)
     return replace(report, warnings=(_replaced(feed), *report.warnings)) if is_lost else report
 
