@@ -179,8 +179,8 @@ def _rows_of(root: str, file: HeldFile) -> pa.Table:
 def lost_files(feed: str) -> str:
     """Return what to do if landed files are gone."""
     return (
-        "Only a copy of the warehouse has what was landed: restore the file from it. Without a copy, land the source again, `rewindow "
-        f"land {feed} --new-generation`, then `rewindow rewind NAME --to 0` and `rewindow run NAME` for each of its jobs"
+        "Only a copy of the warehouse has what was landed: restore the file from it. Without a copy, land the source again, "
+        f"`rewindow land {feed} --new-generation`, then `rewindow rewind NAME --to 0` and `rewindow run NAME` for each job"
     )
 
 
