@@ -250,6 +250,10 @@ class StorageError(RewindowError):
     exit_code = 74
 
 
+class DamagedFileError(StorageError):
+    """A file of a table that is gone, or whose bytes are not what was written (74). The storage itself works."""
+
+
 class NotNowError(RewindowError):
     """A temporary conflict: another attempt is live, this one was fenced, or an earlier landing is missing (75)."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from deltalake import DeltaTable
 
 from rewindow.app.api.project import Project
-from tests.bad_input.scene import Bench
+from rewindow.tables.delta.warehouse import DeltaTables
+from tests.bad_input.scene import FRESH, Bench, hour
 from tests.refusals import containing, fixes, refused
 
 REPAIR = "republish counts"
@@ -48,6 +49,34 @@ def test_the_table_of_a_branch_is_named_with_its_branch(bench: Bench) -> None:
     for line in ("diff counts main fix", "verify counts --branch fix"):
         assert fixes(bench.refuses(line, "table-altered")) == [f"{REPAIR} --branch fix"]
     bench.done(f"{REPAIR} --branch fix", "diff counts main fix")
+
+
+def test_the_state_of_a_branch_is_repaired_by_the_command_that_is_named(bench: Bench) -> None:
+    before = set((bench.warehouse / "state").rglob("*.parquet"))
+    bench.done("backfill counts --from 2 --branch fix")
+    for file in {*(bench.warehouse / "state").rglob("*.parquet")} - before:
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+    bench.rows("later", hour(FRESH + 1))
+    bench.done("land activity")
+    refusal = bench.refuses("run counts --branch fix", "checkpoint-file-unreadable")
+    assert fixes(refusal) == [f"{REPAIR} --branch fix"]
+    bench.done(f"{REPAIR} --branch fix", "run counts --branch fix", "verify counts --branch fix")
+
+
+def test_rows_of_a_branch_that_are_missing_are_published_again_by_the_command_that_is_named(bench: Bench) -> None:
+    bench.done("backfill counts --from 2 --branch fix")
+    tables = DeltaTables(str(bench.warehouse))
+    run = tables.state("counts").branch("fix").runs[-1]
+    for file in (bench.warehouse / "alerts/totals__fix").glob("*.parquet"):
+        file.unlink()
+    DeltaTable(bench.warehouse / "alerts/totals__fix").delete()
+    with refused("published-rows-missing") as caught:
+        list(tables.run_batches(run, "output/totals", ["user"]))
+    assert fixes(caught.value) == [f"{REPAIR} --branch fix"]
+    bench.done(f"{REPAIR} --branch fix")
+    assert list(tables.run_batches(run, "output/totals", ["user"]))
 
 
 def test_branches_that_ended_are_still_compared(bench: Bench) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,55 @@ def test_files_of_the_quarantine_that_are_lost_are_made_again_by_the_job_whose_r
     left = column_bounds(existing_table(str(folder)), "name")
     assert sorted(name for name, _ in left.values()) == [name for name, _ in before]
     refusing.done("reset counts --yes", "run counts")
+
+
+def gone(file: Path) -> None:
+    file.unlink()
+
+
+def flipped(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("lose", [gone, flipped])
+def test_no_job_needs_what_a_feed_sent_to_the_quarantine(refusing: Bench, lose: Callable[[Path], None]) -> None:
+    """Not even a job that has the name of a feed and writes to the same table."""
+    refusing.write("conf/feeds/counts.yaml", SKIPS.replace("feed: activity", "feed: counts"))
+    refusing.write("conf/jobs/counts.yaml", f"{JOB}dropped: quarantine\n")
+    refusing.rows("h3", [*hour(3), {"user": "ann", "t": T0, "got": T0 + 3 * HOUR, "x": 1}, UNTIMED])
+    folder = refusing.warehouse / QUARANTINE
+    refusing.done("land counts", "land activity")
+    before = column_bounds(existing_table(str(folder)), "name")
+    refusing.done("run counts")
+    names = {file: name for file, (name, _) in column_bounds(existing_table(str(folder)), "name").items()}
+    of_feeds = [file for file, name in names.items() if name != "counts" or file in before]
+    assert len(of_feeds) == len(names) - 1
+    for file in of_feeds:
+        lose(folder / file)
+    (shown,) = refusing.json("head rewindow.quarantine --of activity")["tables"]
+    lost = {str(folder / file) for file in of_feeds if names[file] == "activity"}
+    assert ({file["file"] for file in shown["lost"]}, shown["rows"]) == (lost, [])
+    unknown = [reason for reason in refusing.why("totals zoe") if reason.code == "quarantined-rows-unknown"]
+    assert {reason.facts["path"] for reason in unknown} == lost
+    refusing.done(
+        "verify counts", "republish counts", "backfill counts --from 2 --branch trial", "verify counts --branch trial"
+    )
+    refusing.done("promote counts trial", "rewind counts --to 1", "run counts", "gc counts --kind job", "gc activity")
+    refusing.done("land activity", "reset counts --yes", "run counts", "verify counts")
+
+
+@pytest.mark.parametrize("before", [("run counts", "verify counts"), ()], ids=["run", "land"])
+def test_a_feed_goes_on_without_quarantined_rows_that_are_lost(refusing: Bench, before: Sequence[str]) -> None:
+    shutil.rmtree(refusing.warehouse / QUARANTINE)
+    refusing.rows("h3", [*hour(3), UNTIMED])
+    for line in before:
+        refusing.done(line)
+    told(refusing.said("land activity")["warnings"], "quarantined-rows-lost", feed="activity", rows="1 row")
+    assert refusing.json("land activity")["warnings"] == []
+    refusing.done("run counts", "verify counts")
+    assert [name for name, _ in quarantined(refusing)] == ["activity"]
 
 
 def test_rows_that_a_later_generation_has_put_into_the_quarantine_again_count_once(bench: Bench) -> None:

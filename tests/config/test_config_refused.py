@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 
-from rewindow.config.load import load_feed, load_job, load_jobs
+from rewindow.app.listing import names_in
+from rewindow.config.load import find_project, load_feed, load_job, load_jobs, load_target, names_of
 from rewindow.errors import ConfigError
 from tests.config.written import FEED, LOW_ACTIVITY, feed, feed_with, job, log_with, write
 from tests.refusals import containing, refused
@@ -225,6 +228,44 @@ def test_a_file_without_permission_is_an_access_error(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "read_bytes", refuse)
     with refused("config-file-not-permitted"):
         load_feed(tmp_path, "activity")
+
+
+@pytest.mark.parametrize("kind", ["feeds", "jobs", "targets"])
+def test_a_folder_without_permission_is_an_access_error(tmp_path, monkeypatch, kind):
+    write(tmp_path, f"{kind}/activity.yaml", FEED)
+    hide(monkeypatch, tmp_path / "conf" / kind)
+    load = {"feeds": load_feed, "jobs": load_job, "targets": load_target}[kind]
+    for refuse in (
+        partial(load, tmp_path, "activity"),
+        partial(names_of, tmp_path, kind),
+        partial(names_in, tmp_path, kind),
+    ):
+        with refused("config-file-not-permitted", file=containing(f"conf/{kind}")) as caught:
+            refuse()
+        assert caught.value.exit_code == 77
+
+
+def test_a_project_that_cannot_be_searched_is_an_access_error(tmp_path, monkeypatch):
+    write(tmp_path, "feeds/activity.yaml", FEED)
+    hide(monkeypatch, tmp_path)
+    with refused("config-file-not-permitted", file=str(tmp_path / "conf")):
+        find_project(tmp_path)
+
+
+def hide(monkeypatch, folder):
+    """Let the operating system refuse to list a folder, and to tell what is in it."""
+
+    def refusing(original):
+        def call(path, *args, **options):
+            hidden = Path(path).parents if original.__name__.endswith("stat") else [Path(path)]
+            if folder in hidden:
+                raise PermissionError(13, "Permission denied", str(path))
+            return original(path, *args, **options)
+
+        return call
+
+    for name in ("listdir", "scandir", "stat", "lstat"):
+        monkeypatch.setattr(os, name, refusing(getattr(os, name)))
 
 
 def test_all_mistakes_are_reported_at_once(tmp_path):

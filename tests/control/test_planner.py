@@ -16,7 +16,7 @@ from rewindow.errors import ReasonMessage
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.timing import TimedNode
 from tests.control.ledgers import BINDING, HOUR, a_feed, plan, plan_row, planned, run_rows
-from tests.refusals import Refusal, fixes, refused
+from tests.refusals import Refusal, containing, fixes, refused
 
 
 def nothing(text: str) -> ReasonMessage:
@@ -50,8 +50,15 @@ def test_until_is_a_time_of_arrival():
 
 
 def test_a_future_landing_ends_with_not_now():
-    with refused("landing-not-there-yet", feed="activity"):
+    with refused("landing-not-there-yet", feed="activity", landing=4, landings=3) as caught:
         plan([], "a", request=RunRequest(through_landing=4))
+    assert fixes(caught.value) == ["land activity"]
+
+
+def test_nobody_is_sent_to_land_for_a_landing_that_one_call_may_never_make():
+    with refused("landing-not-there-yet", landing=5, landings=3, fix=containing("landing 3")) as caught:
+        plan([], "a", request=RunRequest(through_landing=5))
+    assert fixes(caught.value) == []
 
 
 def test_there_may_be_nothing_to_run():

@@ -18,6 +18,7 @@ from rewindow.app.removed_runs import replayed_removed
 from rewindow.config.load import load_feed
 from rewindow.control.health.findings import Unfinished
 from rewindow.control.health.inputs import Inputs, Unknown, known
+from rewindow.control.health.phrases import command_words
 from rewindow.control.health.waiting_results import stalled
 from rewindow.control.heartbeat import this_attempt, was_killed
 from rewindow.control.plan.compatibility import check_landings_now
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, alive: Alive) -> RunSpec | UpToDate:
     """Return the next run. Changes nothing. Raises every error that `run` would raise before it executes."""
     later = tables.later_refusals(job, state)
-    with naming(JOB=job.name, FEED=job.feed.definition.feed):
+    with naming(JOB=command_words(job.name, request.branch), FEED=job.feed.definition.feed):
         later.check_published(request.branch)
         if request.through_landing is None:
             check_landings_now(state.branch(request.branch), job.feed, tables.feed)

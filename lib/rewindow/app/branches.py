@@ -19,6 +19,7 @@ from rewindow.app.times import whole_number
 from rewindow.control.branch import begin_backfill, catch_up, drop, promote, rewind
 from rewindow.control.health.holds import Hold, describe_holds
 from rewindow.control.health.inputs import fewer_rows, not_taken, rows_of
+from rewindow.control.health.phrases import command_words
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.ledger_steps import drive
@@ -358,7 +359,7 @@ class JobBranches:
             job = project.bind(self._job, run.spec.branch)
             self._tables.later_refusals(job, state).check_ledgers(branch)
             # One worker executes all tasks, in reverse order, so that the layout differs from that of the run.
-            with naming(JOB=self._job, FEED=job.feed.definition.feed):
+            with naming(JOB=command_words(self._job, run.spec.branch), FEED=job.feed.definition.feed):
                 yield drive(verify(job, run, this_attempt(), project.engine_of(1), self._tables), on_step)
 
     def _waiting(self, branch: str) -> int:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def show_job(project: OpenProject, job: str, *, branch: str = MAIN, hashes: bool = False) -> dict[str, Any]:
     """Return the values of `show` for a job: the runs, tables and metrics of a branch."""
     project.job_config(job)
-    with naming(JOB=job):
+    with naming(JOB=command_words(job, branch)):
         return describe_job(project.tables, project.state(job), job, branch=safe_name(branch, "branch"), hashes=hashes)
 
 

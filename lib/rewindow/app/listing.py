@@ -18,7 +18,7 @@ from rewindow.app.feed_status import look_at_feed
 from rewindow.app.open_project import OpenProject
 from rewindow.app.removed_runs import replayed_removed
 from rewindow.config.job import JobConfig
-from rewindow.config.load import Kind, load_job
+from rewindow.config.load import Kind, load_job, stems
 from rewindow.control.health.entries import Entry, Status
 from rewindow.control.health.feed_health import FeedHealth
 from rewindow.control.health.feed_health import feed_entry as entry_of_feed
@@ -159,7 +159,7 @@ def _with_feed_trouble(project: OpenProject, entry: Entry) -> Entry:
 
 def names_in(root: Path, kind: Kind) -> list[str]:
     """Return the names of all files of a kind. Files that end with yml are included, and their entries are broken."""
-    return sorted({path.stem for ending in ("yaml", "yml") for path in (root / "conf" / kind).glob(f"*.{ending}")})
+    return sorted({*stems(root, kind), *stems(root, kind, ".yml")})
 
 
 def _entry_of(name: str, entry: Callable[[], Entry]) -> Entry:

@@ -18,6 +18,7 @@ from rewindow.control.branch import reset
 from rewindow.control.drift_repair import Republished, RepublishRequest, republish
 from rewindow.control.garbage_collection import Collected, JobGc, Tidied, collect, collect_feed, would_collect
 from rewindow.control.health.holds import describe_holds
+from rewindow.control.health.phrases import command_words
 from rewindow.control.heartbeat import remove_abandoned, this_attempt
 from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.job_fold import decide_reset
@@ -65,7 +66,7 @@ class JobMaintenance:
         Republishes ``outputs``, or with ``all_tables`` every table of the branch, even if they are intact.
         """
         project = self._project
-        with naming(JOB=self._job):
+        with naming(JOB=command_words(self._job, branch)):
             state = project.state(self._job)
             check_has_branch(self._job, state, branch)
             check_not_deleted(self._job, state.branch(branch), project.tables.version_of)

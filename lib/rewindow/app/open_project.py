@@ -268,8 +268,10 @@ class OpenProject:
 
             if killed := killed_hint(self.warehouse, pending):
                 self._watch.say(f"{killed}.")
+        from rewindow.control.health.phrases import command_words
+
         with (
-            naming(JOB=job, FEED=bound.feed.definition.feed),
+            naming(JOB=command_words(job, request.branch), FEED=bound.feed.definition.feed),
             Heartbeat(self.warehouse, attempt, self.target.stalled_ms),
         ):
             machine = steps(bound, request, attempt, self.engine, self.tables, self.is_alive)

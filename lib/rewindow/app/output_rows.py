@@ -110,7 +110,8 @@ def output_rows(
 def _quarantine(project: OpenProject, limit: int, *, last: bool, of: str | None, branch: str | None) -> dict[str, Any]:
     """Return the quarantine in the form of `output_rows`: first the rows of jobs in the order of runs, then those of landings.
 
-    Rows of landings that a later generation replaced are left out; ``replaced`` is their number.
+    Rows of landings that a later generation replaced are left out; ``replaced`` is their number. ``lost`` has
+    the files that are gone or damaged, each with its number of rows.
     """
     all_feeds = names_of(project.root, "feeds")
     if of is not None and of not in (*names_of(project.root, "jobs"), *all_feeds):
@@ -120,7 +121,7 @@ def _quarantine(project: OpenProject, limit: int, *, last: bool, of: str | None,
     quarantine = tables.quarantine(feeds)
     described: dict[str, Any] = {"job": None, "topic": None, "table": _QUARANTINE, "on_hold": [], "keys": []}
     if quarantine is None:
-        return {**described, "count": 0, "rows": [], "replaced": 0}
+        return {**described, "count": 0, "rows": [], "replaced": 0, "lost": []}
     count, first = quarantine.first(_chosen(project, of, branch), limit, last=last)
     rows = as_rows(first)
     columns = [name for name in _SHOWN if any(row[name] is not None for row in rows)]
@@ -130,7 +131,8 @@ def _quarantine(project: OpenProject, limit: int, *, last: bool, of: str | None,
         | ({"_run": runs.of(row)} if has_runs else {})
         for row in rows
     ]
-    return {**described, "count": count, "rows": shown, "replaced": quarantine.replaced_rows}
+    lost = [{"file": file, "rows": rows} for file, rows in quarantine.lost]
+    return {**described, "count": count, "rows": shown, "replaced": quarantine.replaced_rows, "lost": lost}
 
 
 def _chosen(project: OpenProject, of: str | None, branch: str | None) -> Chosen:

@@ -10,6 +10,7 @@ from rewindow.app.telemetry.command_facts import PUBLISH
 from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.control.branch import accept, catch_up
 from rewindow.control.health.holds import describe_holds, explain_holds
+from rewindow.control.health.phrases import command_words
 from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.branch_decisions import check_can_publish
 from rewindow.control.plan.job_state import LedgerRow
@@ -43,7 +44,7 @@ def publish(
     state = project.state(job)
     check_can_publish(state, name)
     lagged, accepted = list(tables.lagging(job, state, name)), None
-    with naming(JOB=job), project.telemetry.operation(PUBLISH, job, name) as observed:
+    with naming(JOB=command_words(job, name)), project.telemetry.operation(PUBLISH, job, name) as observed:
         if accepts:
             row = _accept(project, job, name, run, observed.watching(on_step))
             accepted = tables.state(job).find_run(row.body["run"]) if row else None

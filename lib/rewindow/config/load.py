@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -40,7 +40,7 @@ def find_project(start: Path | None = None) -> Path:
     begin = (Path.cwd() if start is None else start).resolve()
     check_utf8(str(begin), "folder", ConfigError)
     for folder in (begin, *begin.parents):
-        if (folder / "conf").is_dir():
+        if _is_there(folder / "conf", str(folder / "conf"), stat.S_ISDIR):
             if folder != begin:
                 _check_owner(folder, begin)
             return folder
@@ -120,7 +120,7 @@ def load_target(root: Path, name: str = "local") -> TargetConfig:
 
 def check_feed_exists(root: Path, config: JobConfig) -> None:
     """Raise `ConfigError` (78) if the job's feed has no file."""
-    if config.feed not in _stems(root, "feeds"):
+    if config.feed not in stems(root, "feeds"):
         known = names_of(root, "feeds")
         with at(root, "jobs", config.job, "feed"):
             raise ConfigError(
@@ -160,16 +160,15 @@ def at(root: Path, kind: Kind, name: str, *keys: int | str) -> AbstractContextMa
 
 def names_of(root: Path, kind: Kind) -> list[str]:
     """Return the sorted names of all feeds, jobs or targets. Raises `ConfigError` (78) for a file ending in .yml."""
-    folder = root / "conf" / kind
-    if misnamed := min(folder.glob("*.yml"), default=None):
+    if misnamed := min(stems(root, kind, ".yml"), default=None):
         raise ConfigError(
             "config-file-misnamed",
             "conf/{folder}/{file}: configuration files end in .yaml: rename it to {name}.yaml",
             folder=kind,
-            file=misnamed.name,
-            name=misnamed.stem,
+            file=f"{misnamed}.yml",
+            name=misnamed,
         )
-    return _stems(root, kind)
+    return stems(root, kind)
 
 
 def location_of(root: Path, location: str) -> str:
@@ -190,16 +189,42 @@ def read_model(path: Path, shown: str, model: type[Model]) -> Model:
     return cast("Model", _read(_read_text(path, shown), shown, model))
 
 
-def _stems(root: Path, kind: Kind) -> list[str]:
-    return sorted(path.stem for path in (root / "conf" / kind).glob("*.yaml"))
+def stems(root: Path, kind: Kind, ending: str = ".yaml") -> list[str]:
+    """Return the sorted names of the files of a kind, without their ending; none if there is no folder.
+
+    Raises `AccessError` (77) if the folder cannot be listed.
+    """
+    try:
+        names = [path.name for path in (root / "conf" / kind).iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except PermissionError as error:
+        raise _not_permitted(f"conf/{kind}", error) from error
+    return sorted(name.removesuffix(ending) for name in names if name.endswith(ending) and name != ending)
+
+
+def _is_there(path: Path, shown: str, is_kind: Callable[[int], bool] | None = None) -> bool:
+    """Return whether there is something at a path, of this kind if it is given. Raises `AccessError` (77) if that is hidden."""
+    try:
+        return is_kind(path.stat().st_mode) if is_kind else bool(path.lstat())
+    except PermissionError as error:
+        raise _not_permitted(shown, error) from error
+    except (OSError, ValueError):
+        return False
+
+
+def _not_permitted(shown: str, error: OSError) -> AccessError:
+    return AccessError(
+        "config-file-not-permitted", "no permission to read {file}: {reason}", file=shown, reason=error.strerror
+    )
 
 
 def _load(root: Path, folder: Kind, kind: str, name: str, model: type[_Config]) -> _Config:
     path = root / "conf" / folder / f"{name}.yaml"
     # Without this check, a name such as `../jobs/orders` would lead to a file in another folder.
-    if path.parent != root / "conf" / folder or not os.path.lexists(path):
+    if path.parent != root / "conf" / folder or not _is_there(path, f"conf/{folder}/{name}.yaml"):
         names_of(root, folder)
-        known = _stems(root, folder)
+        known = stems(root, folder)
         available = f"{did_you_mean(name, known)}available: {', '.join(known)}" if known else "create it first"
         if kind != "target" and name in names_of(root, "jobs" if kind == "feed" else "feeds"):
             other = f"a job: `rewindow run {name}`" if kind == "feed" else f"a feed: `rewindow land {name}`"
@@ -283,9 +308,7 @@ def _read_text(path: Path, shown: str) -> str:
             )
         data = path.read_bytes()
     except PermissionError as error:
-        raise AccessError(
-            "config-file-not-permitted", "no permission to read {file}: {reason}", file=shown, reason=error.strerror
-        ) from error
+        raise _not_permitted(shown, error) from error
     except OSError as error:
         raise ConfigError(
             "config-file-unreadable", "cannot read {file}: {reason}", file=shown, reason=error.strerror

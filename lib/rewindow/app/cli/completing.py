@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rewindow.config.load import Kind, find_project, load_job, load_target, location_of
+from rewindow.config.load import Kind, find_project, load_job, load_target, location_of, stems
 from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import visible
@@ -80,7 +80,7 @@ def _root(ctx: Any) -> Path:
 
 
 def _stems(ctx: Any, kind: Kind) -> Iterable[str]:
-    return (path.stem for path in (_root(ctx) / "conf" / kind).glob("*.yaml"))
+    return stems(_root(ctx), kind)
 
 
 def _state(ctx: Any) -> JobState:

@@ -94,6 +94,8 @@ def head(
                 f"{output['replaced']:,} more {were} of landings that `rewindow land --new-generation` has replaced, and not "
                 "shown."
             )
+        for file in output.get("lost", ()):
+            printer.say(f"{counted(file['rows'], 'row')} cannot be shown, because {file['file']} is gone or damaged.")
         if output["count"] is None:
             printer.say(
                 f"{output['table']} does not exist yet: no run of {output['job']} has written it on branch {shown_branch}."

@@ -14,6 +14,7 @@ from rewindow.app.why.history import Candidates, History
 from rewindow.app.why.output import Output
 from rewindow.app.why.waiting import Holding, holding, open_windows
 from rewindow.control.health.phrases import counted, see_quarantined
+from rewindow.control.ingest.protocols import LostRows
 from rewindow.control.plan.job_state import run_ids
 from rewindow.engine.worker.provenance.behind import Search, Wanted
 from rewindow.engine.worker.provenance.extent import changes_keys, extents, own_key
@@ -346,12 +347,19 @@ def quarantined(past: History, own: Any) -> Iterator[ReasonMessage]:
     if not any((landing.counts or {}).get("quarantined") for landing in feed.landings):
         return
     of_feed = Chosen(feed.definition.feed, is_landing=True)
-    key, logs = _parts(own), feed.definition.logs
+    key, logs, lost = _parts(own), feed.definition.logs, list[LostRows]()
     reasons = [
         row["reason"]
-        for row in _rows(past, of_feed, own)
+        for row in _rows(past, of_feed, own, lost)
         if row["topic"] in topics and _has(row["record"], [column.name for column in logs[row["topic"]].key], key)
     ]
+    for path, rows in lost:
+        yield ReasonMessage(
+            "quarantined-rows-unknown",
+            "whether the key is in the quarantine is not known: {path} is gone or damaged, and had {rows}",
+            path=path,
+            rows=counted(rows, "row"),
+        )
     yield from _told(reasons, feed.definition.feed, "row", "is in the quarantine", "are in the quarantine")
 
 
@@ -389,8 +397,8 @@ def _told(reasons: Sequence[str], of: str, noun: str, singular: str, plural: str
         )
 
 
-def _rows(past: History, chosen: Chosen, own: Any) -> Iterator[dict[str, Any]]:
-    """Yield position, reason and record of the chosen rows that contain the texts of a key."""
+def _rows(past: History, chosen: Chosen, own: Any, lost: list[LostRows] | None = None) -> Iterator[dict[str, Any]]:
+    """Yield position, reason and record of the chosen rows that contain the texts of a key. Add lost files to ``lost``."""
     quarantine = past.output.tables.quarantine([past.output.job.feed.definition.feed])
     if quarantine is None:
         return
@@ -399,6 +407,8 @@ def _rows(past: History, chosen: Chosen, own: Any) -> Iterator[dict[str, Any]]:
     texts = [json.dumps(part, ensure_ascii=False)[1:-1] for part in parts if isinstance(part, str)]
     for batch in quarantine.batches(replace(chosen, texts=texts)):
         yield from batch.select(["topic", "partition", "offset", "reason", "record"]).to_pylist()
+    if lost is not None:
+        lost += quarantine.lost
 
 
 def _parts(own: Any) -> list[str]:

@@ -48,12 +48,12 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
     """
     run = output.state.find_run(row["_run"])
     if run is None:
-        job = output.job.name
         raise CheckpointError(
             "row-run-not-in-ledger",
-            "the row's run {run} is not in the ledger of {job}: restore the table, `rewindow republish {job}`",
+            "the row's run {run} is not in the ledger of {job}: restore the table, `rewindow republish {of}`",
             run=row["_run"],
-            job=job,
+            job=output.job.name,
+            of=command_words(output.job.name, output.branch.name),
         )
     head = output.branch.head
     past = History(output, head if head and run in output.state.chain_to(head.spec.run) else run)
@@ -312,7 +312,10 @@ def not_given(output: Output, run: CommittedRun) -> RewindowError:
             run=name,
             changes=listed,
         )
-    reasons = [*_other_code(output, run), "the code is not deterministic (`rewindow verify`)"]
+    reasons = [
+        *_other_code(output, run),
+        f"the code is not deterministic (`rewindow verify {command_words(output.job.name, output.branch.name)}`)",
+    ]
     return CheckpointError(
         "row-not-replayed",
         "a replay of run {run} and the runs before it does not give this row: {reasons}",

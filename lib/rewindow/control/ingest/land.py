@@ -41,9 +41,15 @@ from rewindow.control.ingest.generations import (
     null_in_kept,
 )
 from rewindow.control.ingest.landed_fields import raise_all
-from rewindow.control.ingest.landing_report import LandReport, declared_too_low, nothing_landed, report_of
+from rewindow.control.ingest.landing_report import (
+    LandReport,
+    declared_too_low,
+    lost_from_quarantine,
+    nothing_landed,
+    report_of,
+)
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, HeldFile
-from rewindow.control.ingest.protocols import Call, LandingTables, LandRequest
+from rewindow.control.ingest.protocols import Call, LandingTables, LandRequest, LostRows
 from rewindow.control.ledger_steps import PLANS, drive, update
 from rewindow.control.plan.job_fold import NOTE
 from rewindow.control.plan.job_state import LedgerRow
@@ -99,10 +105,24 @@ def steps(
     alive: Callable[[Attempt], bool],
 ) -> _Steps:
     """Land new rows, step by step. Raises as `land`."""
+    lost: list[LostRows] = []
+    report = yield from _land_steps(feed, tables, engine, request, attempt, alive, lost)
+    return replace(report, warnings=(*lost_from_quarantine(feed, lost), *report.warnings))
+
+
+def _land_steps(
+    feed: FeedSpec,
+    tables: LandingTables,
+    engine: LandingEngine,
+    request: LandRequest,
+    attempt: Attempt,
+    alive: Callable[[Attempt], bool],
+    lost: list[LostRows],
+) -> _Steps:
     yield "recover"
     is_published, is_lost = True, False
     try:
-        for step in tables.publish_steps(feed.feed):
+        for step in tables.publish_steps(feed.feed, lost):
             is_published = False
             yield step
     except StorageError:
@@ -144,7 +164,7 @@ def steps(
     if not decided:
         return _without_rows(call, due, nothing.waiting)
     yield "publish"
-    yield from tables.publish_steps(feed.feed)
+    yield from tables.publish_steps(feed.feed, lost)
     return report_of(call, due, decided, has_lost_files=is_lost)
 
 

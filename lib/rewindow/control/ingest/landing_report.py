@@ -10,6 +10,7 @@ These are the warnings:
   job's output, its rows are landed by epochs and in the order of epochs. If it is landed as a table, many rows are late.
 * The function that extracts event times has changed since the last landing, so that the log has times from two functions.
 * A source has text files without rows, or files that do not end with the end of a line.
+* Rows of the quarantine are lost before they were published.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from rewindow.control.ingest.discover import Due, NothingDue
 from rewindow.control.ingest.feed_progress import Flat
 from rewindow.control.ingest.intervals import kept_grid
 from rewindow.control.ingest.landings import Feed, Landing
-from rewindow.control.ingest.protocols import Call, LandRequest
+from rewindow.control.ingest.protocols import Call, LandRequest, LostRows
 from rewindow.errors import ReasonMessage, WarningMessage
 
 _SHOWN = 3
@@ -203,6 +204,19 @@ def _all_quarantined(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Itera
                 were=were,
                 reason=why,
             )
+
+
+def lost_from_quarantine(feed: FeedSpec, lost: Sequence[LostRows]) -> Iterator[WarningMessage]:
+    """Yield a warning for each lost file of the quarantine."""
+    for file in lost:
+        yield WarningMessage(
+            "quarantined-rows-lost",
+            "feed {feed}: {path} is gone, and with it {rows} of the quarantine. "
+            "No job reads them, so the feed goes on without them",
+            feed=feed.feed,
+            path=file.path,
+            rows="1 row" if file.rows == 1 else f"{file.rows:,} rows",
+        )
 
 
 def _keyless_records(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterator[WarningMessage]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from rewindow.contracts.ingest import FeedSpec, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.landing_protocol import LandingEngine
@@ -16,6 +16,13 @@ from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import Attempt
 
 
+class LostRows(NamedTuple):
+    """Rows that a landing sent to the quarantine, and the path of their file, which is gone."""
+
+    path: str
+    rows: int
+
+
 class LandingTables(Ledger[Sequence[LedgerRow]], Protocol):
     """The tables of feeds. The state of a landing ledger is its rows."""
 
@@ -25,8 +32,11 @@ class LandingTables(Ledger[Sequence[LedgerRow]], Protocol):
         """Check the tables before a landing is executed. Raises an error if the landing could not be published."""
         ...
 
-    def publish_steps(self, feed: str) -> Iterator[str]:
-        """Publish the landings in the ledger to log tables and quarantine; yield the name of each commit before making it."""
+    def publish_steps(self, feed: str, lost: list[LostRows] | None = None) -> Iterator[str]:
+        """Publish the landings in the ledger to log tables and quarantine; yield the name of each commit before making it.
+
+        ``lost``: lost rows of the quarantine are added to this list, and given up. Without it, they keep waiting to be published.
+        """
         ...
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:

@@ -147,18 +147,30 @@ def last_requested_epoch(feed: Feed, request: RunRequest) -> int:
     count = len(feed.landings)
     if request.through_landing is not None:
         if request.through_landing > count:
-            raise NotNowError(
-                "landing-not-there-yet",
-                "landing {landing} of feed {feed!r} does not exist yet (it has {landings}): run "
-                "`rewindow land {feed}` first",
-                landing=request.through_landing,
-                feed=feed.definition.feed,
-                landings=count,
-            )
+            raise _not_landed(feed.definition.feed, request.through_landing, count)
         return request.through_landing
     if request.through_ms is not None:
         return bisect_right(feed.landings, request.through_ms, key=lambda landing: landing.watermark_ms)
     return count if request.until_ms is None else _arrived_by(feed, request.until_ms)
+
+
+def _not_landed(feed: str, landing: int, count: int) -> NotNowError:
+    """Return the error for a landing that a feed does not have. ``count``: how many it has."""
+    # One call may make several landings or none, so `land` is named only if its next landing is what was asked for.
+    newest = f"name landing {count}, the newest one"
+    fix = f"`rewindow land {feed}` makes it if the source has new rows"
+    if landing > count + 1:
+        fix = newest if count else f"nothing is landed: `rewindow land {feed}` first"
+    elif count:
+        fix += f". If it has none, {newest}"
+    return NotNowError(
+        "landing-not-there-yet",
+        "landing {landing} of feed {feed!r} does not exist yet (it has {landings}): {fix}",
+        landing=landing,
+        feed=feed,
+        landings=count,
+        fix=fix,
+    )
 
 
 def is_accepted_code(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest) -> bool:

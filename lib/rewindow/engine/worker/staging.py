@@ -275,7 +275,8 @@ class QuarantineWriter:
                 partition=self._partition,
                 attempt=write.attempt,
                 partition_values={},
-                stats_columns=("name", "topic", "landing"),
+                # The number of nulls in `_run` tells these rows from those of a job that has the feed's name.
+                stats_columns=("name", "topic", "landing", "_run"),
             )
         arrays = [
             column if isinstance(column, pa.Array) else pa.array(column, field.type)

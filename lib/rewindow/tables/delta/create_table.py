@@ -35,7 +35,7 @@ from rewindow.tables.delta.delta_log import CHECKPOINT_INTERVAL, checkpoint_inte
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import release
 from rewindow.tables.delta.open_table import added_files, existing_table, open_table, table_path
-from rewindow.tables.delta.table_rows import column_bounds, read_file, table_files, table_schema
+from rewindow.tables.delta.table_rows import files_of_job, read_file, table_files, table_schema
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
     log_id,
@@ -237,19 +237,13 @@ def check_owners(warehouse: str, job: str, tables: Iterable[TableSpec]) -> None:
 def _has_rows(root: str, table: DeltaTable, path: str, job: str) -> bool:
     """Return whether a table has files. If several jobs write the table, return whether it has rows of this job."""
     column = SHARED_TABLES.get(path)
-    files = table_files(root, table)
-    if column is None or not files:
-        return bool(files)
-    bounds, schema, folder = column_bounds(table, column), table_schema(table), Folder(root)
+    if column is None:
+        return bool(table_files(root, table))
+    schema, folder = table_schema(table), Folder(root)
     # A feed may have the same name as the job, but rows of feeds have no run.
     is_own = (pc.field(column) == job) & pc.field("_run").is_valid()
-    for file in files:
-        smallest, largest = bounds.get(file.path, (None, None))
-        if smallest is not None and largest is not None and not smallest <= job <= largest:
-            continue
-        if read_file(folder, file, schema).filter(is_own).num_rows:
-            return True
-    return False
+    files = files_of_job(root, table, column, job)
+    return any(read_file(folder, file, schema).filter(is_own).num_rows for file in files)
 
 
 def unknown_tables(warehouse: str, job: str, state: JobState, paths: Iterable[str]) -> list[str]:

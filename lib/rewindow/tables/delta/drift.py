@@ -21,7 +21,13 @@ from rewindow.errors import StorageError
 from rewindow.tables.delta.check_published import published_tables
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.open_table import table_path
-from rewindow.tables.delta.table_rows import TableFile, read_file, table_files, table_schema
+from rewindow.tables.delta.table_rows import (
+    TableFile,
+    files_of_job,
+    read_file,
+    table_files,
+    table_schema,
+)
 from rewindow.tables.shared.content_hash import sorted_rows
 from rewindow.tables.shared.diff import first_difference
 from rewindow.tables.shared.drift import Drift, difference_of, repeatable
@@ -120,13 +126,14 @@ def _drift(
     # Rows are read only from files that no run staged, such as files of OPTIMIZE. Staged files are compared by digest.
     staged = {file.path: (run, file) for run in runs for file in files.of(run, due.target)}
     counts, others = Counter[int](), []
-    for file in table_files(path, table):
+    column = SHARED_TABLES.get(due.table.path)
+    for file in files_of_job(path, table, column, job) if column else table_files(path, table):
         if file.path in staged:
             run, staged_file = staged.pop(file.path)
             if not files.are_whole(run, due.target, due.table.path) and not _is_as_staged(folder, staged_file):
                 return f"lacks the file {file.path}, or the file was altered"
             counts[run.spec.run] += staged_file.rows
-        elif due.table.path not in SHARED_TABLES or file.rows != 0:
+        elif column is None or file.rows != 0:
             others.append(file)
     try:
         rows = _rows_of(folder, others, schema, due, job)

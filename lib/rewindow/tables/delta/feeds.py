@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
     from rewindow.control.ingest.landings import HeldFile
+    from rewindow.control.ingest.protocols import LostRows
     from rewindow.control.plan.job_state import LedgerRow
     from rewindow.tables.delta.drift import Digest
 
@@ -124,11 +125,15 @@ class DeltaFeedTables:
         """Return the last commit to a table of the warehouse; None if there is no table, or its last commit is unknown."""
         return mark_of(open_table(table_path(self.warehouse, path)))
 
-    def publish_steps(self, feed: str) -> Iterator[str]:
+    def publish_steps(self, feed: str, lost: list[LostRows] | None = None) -> Iterator[str]:
         """Publish as `publish` does; yield the name of each commit before making it.
 
-        Raises `StorageError` (74) if a staged file is gone, `CheckpointError` (76) if a table has other columns. If a later
-        generation keeps no landing of a generation, its files may be gone. They are left out then, because no run reads them.
+        ``lost``: lost files of the quarantine are added to this list, and are never published. Without it, the quarantine keeps
+        waiting for them and the files after them.
+
+        Raises `StorageError` (74) if a staged file of a log is gone, `CheckpointError` (76) if a table has other columns. If a
+        later generation keeps no landing of a generation, its files may be gone. They are left out then, because no run reads
+        them.
         """
         rows = self.state(feed)
         made = made_by(rows)
@@ -154,7 +159,7 @@ class DeltaFeedTables:
                     raise more_landings(path, feed, published, named)
                 if not (is_replaced and _is_gone(path, landed, max(published, kept))):
                     yield from _publish(path, table, app_id, kept, landed, topic, lost_files(feed))
-            yield from self._publish_refused(feed, ledger, each, rows, index, numbers, is_replaced=is_replaced)
+            yield from self._publish_refused(feed, ledger, each, rows, index, numbers, [] if is_replaced else lost)
 
     def _publish_refused(
         self,
@@ -164,13 +169,12 @@ class DeltaFeedTables:
         rows: Sequence[LedgerRow],
         index: int,
         numbers: list[int],
-        *,
-        is_replaced: bool,
+        lost: list[LostRows] | None,
     ) -> Iterator[str]:
         """Publish the rows that a generation's landings sent to the quarantine.
 
         ``numbers``: the generations so far that had such rows; this generation is added. The first publication of a ledger
-        removes the feed's rows of a deleted ledger from the quarantine.
+        removes the feed's rows of a deleted ledger from the quarantine. ``lost``: see `publish_steps`.
         """
         refused = refused_files(made.bodies)
         if not refused and not made.refused:
@@ -183,9 +187,14 @@ class DeltaFeedTables:
         published = table.transaction_version(app_id) or 0
         if published < made.refused:
             refused, first_number = refused_files(made_by(rows, is_whole=True)[index].bodies), 1
-        files = dict(enumerate(refused, start=first_number))
-        if not (is_replaced and _is_gone(path, files, published)):
+        files = {number: some for number, some in enumerate(refused, start=first_number) if number > published}
+        try:
             yield from _publish(path, table, app_id, 0, files, "quarantine", lost_files(feed), retract)
+        except StorageError:
+            whole = _without_lost(Folder(path), files, lost)
+            if whole == files:
+                raise
+            yield from _publish(path, existing_table(path), app_id, 0, whole, "quarantine", lost_files(feed), retract)
 
     def lagging(self, feed: Feed) -> dict[str, int]:
         """Return, by topic, how many landings each log lacks. Complete logs are left out."""
@@ -249,6 +258,24 @@ def _files_of(root: str, attempts: Collection[str]) -> set[str]:
 def refused_files(bodies: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[str, Any]]]:
     """Return, for each landing that has files for the quarantine, a list of these files."""
     return [[file for files in body["quarantine"].values() for file in files] for body in bodies if body["quarantine"]]
+
+
+def _without_lost(
+    folder: Folder, files: Mapping[int, Sequence[Mapping[str, Any]]], lost: list[LostRows] | None
+) -> dict[int, Sequence[Mapping[str, Any]]]:
+    """Return the files without those that are gone or have another size. See `DeltaFeedTables.publish_steps` for ``lost``."""
+    found: dict[int, Sequence[Mapping[str, Any]]] = {}
+    for number, some in files.items():
+        facts = {file["path"]: folder.facts(file["path"]) for file in some}
+        whole = [file for file in some if (fact := facts[file["path"]]) and fact.bytes == file["bytes"]]
+        if lost is None and len(whole) < len(some):
+            return found
+        if lost is not None:
+            from rewindow.control.ingest.protocols import LostRows  # noqa: PLC0415 - hardly ever is a file lost
+
+            lost += [LostRows(folder.full_path(file["path"]), file["rows"]) for file in some if file not in whole]
+        found[number] = whole
+    return found
 
 
 def _is_gone(path: str, files: Mapping[int, Sequence[Mapping[str, Any]]], published: int) -> bool:

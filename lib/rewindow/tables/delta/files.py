@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from rewindow.contracts.staged_files import named_checksum, staged_name
-from rewindow.errors import RewindowError, StorageError, failed_io, unreadable
+from rewindow.errors import DamagedFileError, RewindowError, StorageError, failed_io, unreadable
 from rewindow.storage.locations import (
     FEW,
     Listed,
@@ -325,4 +325,4 @@ def _unreadable(path: str, error: Exception) -> RewindowError:
     fix = "Restore the file from a copy. `rewindow republish JOB` makes those of outputs and stores again"
     if any(f"/{ledger}/" in path for ledger in (RUNS, LANDINGS)):
         fix = "Restore the file from a copy. It is of a ledger, so no command can make it again"
-    return StorageError("file-unreadable", "{path} cannot be read: {error}. {fix}", path=path, error=error, fix=fix)
+    return DamagedFileError("file-unreadable", "{path} cannot be read: {error}. {fix}", path=path, error=error, fix=fix)

@@ -178,7 +178,7 @@ def lost_files(feed: str) -> str:
     """Return what to do if landed files are gone."""
     return (
         "Only a copy of the warehouse has what was landed: restore the file from it. Without a copy, land the source again, "
-        f"`rewindow land {feed} --new-generation`, then `rewindow rewind JOB --to 0` and `rewindow run JOB` for each of its jobs"
+        f"`rewindow land {feed} --new-generation`, then `rewindow rewind NAME --to 0` and `rewindow run NAME` for each job"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -13,27 +13,41 @@ import pyarrow.compute as pc
 
 from rewindow.control.ingest.feed_progress import landing_bodies
 from rewindow.control.ingest.landings import GENERATION, LANDING
+from rewindow.control.ingest.protocols import LostRows
 from rewindow.control.plan.job_state import LedgerRow
+from rewindow.errors import DamagedFileError
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.open_table import open_table
-from rewindow.tables.delta.table_rows import TableFile, read_file, rows_of, table_files, table_schema
+from rewindow.tables.delta.table_rows import TableFile, column_bounds, read_file, rows_of, table_files, table_schema
 from rewindow.tables.shared.quarantine import IN_ORDER, Chosen
 
 
 @dataclass(frozen=True)
 class FileQuarantine:
-    """The files of a warehouse's quarantine. ``files``: the files to read. ``replaced``: the files of replaced landings."""
+    """The files of a warehouse's quarantine. ``files``: the files to read. ``replaced``: the files of replaced landings.
+
+    ``names``: by file, the first and the last name of a feed or job in it. ``lost``: see `Quarantine`.
+    """
 
     folder: Folder
     schema: pa.Schema
     files: Sequence[TableFile]
     replaced: Sequence[TableFile]
+    names: Mapping[str, tuple[str | None, str | None]]
+    lost: list[LostRows] = field(default_factory=list)
 
     def batches(self, chosen: Chosen) -> Iterator[pa.Table]:
-        """Yield the chosen rows, file by file. Raises `StorageError` (74) if a file is lost."""
+        """Yield the chosen rows, file by file. Lost files are left out, because no command makes those of landings again."""
         conditions = [*_conditions(chosen)]
+        self.lost.clear()
         for file in self.files:
-            rows = read_file(self.folder, file, self.schema)
+            if not self._may_have(file, chosen.name):
+                continue
+            try:
+                rows = read_file(self.folder, file, self.schema)
+            except DamagedFileError:
+                self.lost.append(LostRows(self.folder.full_path(file.path), file.rows or 0))
+                continue
             yield rows.filter(reduce(and_, conditions)) if conditions else rows
 
     def first(self, chosen: Chosen, limit: int, *, last: bool) -> tuple[int, pa.Table]:
@@ -44,6 +58,11 @@ class FileQuarantine:
             count += rows.num_rows
             kept = pa.concat_tables([kept, rows]).sort_by(by).slice(0, limit)
         return count, kept.take(pa.array(range(kept.num_rows - 1, -1, -1), pa.int64())) if last else kept
+
+    def _may_have(self, file: TableFile, name: str | None) -> bool:
+        """Return whether a file may have rows of a feed or job."""
+        first, last = self.names.get(file.path, (None, None))
+        return name is None or first is None or last is None or first <= name <= last
 
     @property
     def replaced_rows(self) -> int:
@@ -66,6 +85,7 @@ def open_quarantine(path: str, ledgers: Iterable[Sequence[LedgerRow]]) -> FileQu
         table_schema(table),
         [file for file in files if file.path not in gone],
         [file for file in files if file.path in gone],
+        column_bounds(table, "name"),
     )
 
 

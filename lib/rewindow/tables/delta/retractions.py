@@ -15,10 +15,19 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
+from rewindow.errors import DamagedFileError
 from rewindow.tables.delta.commit import Actions, Retract, file_stats, partition_values, removal
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.run_rows import with_run_counts
-from rewindow.tables.delta.table_rows import TableFile, column_bounds, read_file, table_files, table_schema
+from rewindow.tables.delta.table_rows import (
+    TableFile,
+    column_bounds,
+    files_of_job,
+    files_without_runs,
+    read_file,
+    table_files,
+    table_schema,
+)
 from rewindow.tables.shared.paths import QUARANTINE
 from rewindow.tables.shared.publications import SHARED_TABLES, quarantine_id
 
@@ -34,11 +43,13 @@ def retract_runs(path: str, table: DeltaTable, *, runs: AbstractSet[int]) -> Act
     Raises `StorageError` (74) if a file that may have rows of several runs cannot be read.
     """
     actions: list[AddAction | RemoveAction] = []
-    for file in table_files(path, table):
+    files = table_files(path, table)
+    without_runs = files_without_runs(table) if any(file.first_run is None for file in files) else set()
+    for file in files:
         if file.first_run is not None and file.first_run == file.last_run:
             if file.first_run in runs:
                 actions.append(_removal(file))
-        elif _may_have(file, runs):
+        elif file.path not in without_runs and _may_have(file, runs):
             actions += _without(path, table, file, pc.field("_run").isin(list(runs)))
     return actions
 
@@ -49,12 +60,12 @@ def retract_job(path: str, table: DeltaTable, *, column: str, job: str) -> Actio
     bounds = column_bounds(table, column)
     # A feed may have the same name as the job, but rows of feeds have no run.
     is_own = (pc.field(column) == job) & pc.field("_run").is_valid()
-    for file in table_files(path, table):
+    for file in files_of_job(path, table, column, job):
         smallest, largest = bounds.get(file.path, (None, None))
         if smallest is not None and smallest == largest and file.first_run is not None:
-            # All rows of the file are of one job. The file need not be read, and may even be gone.
-            actions += [_removal(file)] if smallest == job else []
-        elif _may_be_of(job, smallest, largest):
+            # All rows of the file are of this job. The file need not be read, and may even be gone.
+            actions.append(_removal(file))
+        else:
             actions += _without(path, table, file, is_own, is_only=smallest == largest == job)
     return actions
 
@@ -93,10 +104,13 @@ def _without(
     path: str, table: DeltaTable, file: TableFile, removed: pc.Expression, *, is_only: bool = False
 ) -> Actions:
     """Return the actions that remove rows of a file. ``is_only``: the file has no row of another name than the removed ones."""
-    if is_only and Folder(path).facts(file.path) is None:
+    try:
+        rows = read_file(Folder(path), file, table_schema(table))
+    except DamagedFileError:
+        if not is_only:
+            raise
         # Its rows are lost already. As long as the table names it, nobody can read or repair the table.
         return [_removal(file)]
-    rows = read_file(Folder(path), file, table_schema(table))
     # For rows with a null, the condition may be null. Such rows stay.
     is_kept = pc.invert(pc.coalesce(removed, pc.scalar(value=False)))
     kept = rows.filter(is_kept)

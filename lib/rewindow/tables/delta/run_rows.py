@@ -22,6 +22,7 @@ from rewindow.tables.delta.open_table import existing_table, open_table, table_p
 from rewindow.tables.delta.table_rows import TableFile, read_file, read_rows, rows_of, table_files, table_schema
 from rewindow.tables.shared.arrow_tables import rows_with
 from rewindow.tables.shared.audit import MEASURES, add_up_runs, reported
+from rewindow.tables.shared.drift import publish_again
 from rewindow.tables.shared.paths import METRICS
 from rewindow.tables.shared.publications import Reports
 
@@ -57,10 +58,10 @@ def run_batches(
     if rows.num_rows != sum(file.rows for file in staged):
         raise StorageError(
             "published-rows-missing",
-            "{path} lacks rows of run {run}: publish them again, `rewindow republish {job}`",
+            "{path} lacks rows of run {run}. {fix}",
             path=root,
             run=run.spec.name,
-            job=run.spec.job,
+            fix=publish_again(run.spec.job, run.spec.branch),
         )
     yield from rows.select(list(names)).to_batches()
 

@@ -177,6 +177,30 @@ def rows_of(folder: Folder, file: TableFile) -> int:
         return int(parquet.metadata.num_rows)
 
 
+def files_without_runs(table: DeltaTable) -> set[str]:
+    """Return the paths of files whose rows are of no run, according to the log: rows that landings sent to the quarantine."""
+    actions = added_files(table)
+    if "null_count._run" not in actions.column_names:
+        return set()
+    is_without = pc.equal(actions["null_count._run"], actions["num_records"])
+    return {unquote(path) for path in actions["path"].filter(is_without).to_pylist()}
+
+
+def files_of_job(path: str, table: DeltaTable, column: str, job: str) -> list[TableFile]:
+    """Return the files of a shared table that may have rows of a job. The loss of another file does not concern the job.
+
+    ``column``: the column with the job of a row.
+    """
+    bounds, without_runs = column_bounds(table, column), files_without_runs(table)
+    found = []
+    for file in table_files(path, table):
+        first, last = bounds.get(file.path, (None, None))
+        is_outside = first is not None and last is not None and not first <= job <= last
+        if not is_outside and file.path not in without_runs:
+            found.append(file)
+    return found
+
+
 def column_bounds(table: DeltaTable, column: str) -> dict[str, tuple[Any, Any]]:
     """Return, by path, the smallest and the largest value of a column in each file; None if the log does not state it."""
     actions = added_files(table)

@@ -19,6 +19,7 @@ from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.reserved_names import QUARANTINE_COLUMNS
 from rewindow.control.ingest.feed_progress import fold_progress, progress_lines
 from rewindow.control.ingest.landings import LANDING, PLAN, Feed, HeldFile, LogSchema
+from rewindow.control.ingest.protocols import LostRows
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredRows, identity
 from rewindow.engine.spark.spark_calls import mapped
@@ -127,10 +128,11 @@ class CatalogFeedTables:
         for _ in self.publish_steps(feed):
             pass
 
-    def publish_steps(self, feed: str) -> Iterator[str]:
+    def publish_steps(self, feed: str, lost: list[LostRows] | None = None) -> Iterator[str]:  # noqa: ARG002 - never any
         """Publish as `publish` does; yield the name of each commit before making it. Raises `StorageError` (74).
 
-        A commit that was made before and is only repeated yields no name.
+        A commit that was made before and is only repeated yields no name. Nothing is added to ``lost``: the rows are in the
+        journal, which has the rows of the logs, too.
         """
         ledger, generations_landed = self._tables.landings(feed), self._landed(feed)
         token, count = identity(ledger.read()), ledger.count

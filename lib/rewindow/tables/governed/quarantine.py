@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rewindow.contracts.reserved_names import QUARANTINE_COLUMNS
 from rewindow.control.ingest.feed_progress import landing_bodies
 from rewindow.control.ingest.landings import GENERATION, LANDING
+from rewindow.control.ingest.protocols import LostRows
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.engine.spark.spark_calls import mapped
 from rewindow.tables.governed.journal import SparkJournal
@@ -31,6 +32,7 @@ class CatalogQuarantine:
 
     frame: DataFrame
     replaced_rows: int
+    lost: Sequence[LostRows] = ()
 
     def batches(self, chosen: Chosen) -> Iterator[pa.Table]:
         """Yield all chosen rows at once, in the order `IN_ORDER`. Raises `StorageError` (74) if a block is lost."""

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rewindow.contracts.staged_files import METRICS, SHARED, TaskReport
+from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.spec import Commit, JournalFile, RunSpec, make_commit, totals
 from rewindow.errors import InvariantError
 from rewindow.streams.record import TopicPartition
@@ -169,8 +170,9 @@ def not_deterministic(spec: RunSpec, target: str, different: str) -> InvariantEr
         "run-not-deterministic",
         "run {run} is not deterministic: {target} differs from what the previous attempt staged, {different}. "
         "Nothing was committed. Find the clock, the random number or the set order in the job's code (`rewindow "
-        "verify`). If you changed the code on purpose, run with {run_option}",
+        "verify {job}`). If you changed the code on purpose, run with {run_option}",
         run_option="--replan",
+        job=command_words(spec.job, spec.branch),
         run=spec.name,
         target=target,
         different=different,

@@ -12,6 +12,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from rewindow.control.ingest.protocols import LostRows
+
 IN_ORDER = ("_run", "landing", "name", "topic", "partition", "offset", "timestamp")
 """The columns by which rows are sorted for people: the rows of runs come first, run by run, then the rows of landings."""
 
@@ -36,12 +38,17 @@ class Quarantine(Protocol):
     """The quarantine of a warehouse, without the rows of replaced landings."""
 
     @property
+    def lost(self) -> Sequence[LostRows]:
+        """What the last `batches` or `first` left out, because files of chosen rows are gone or damaged."""
+        ...
+
+    @property
     def replaced_rows(self) -> int:
         """The number of rows of replaced landings."""
         ...
 
     def batches(self, chosen: Chosen) -> Iterator[pa.Table]:
-        """Yield the chosen rows in the order in which they are stored. Raises `StorageError` (74) if rows are lost."""
+        """Yield the chosen rows in the order in which they are stored. See `lost` for rows whose file is lost."""
         ...
 
     def first(self, chosen: Chosen, limit: int, *, last: bool) -> tuple[int, pa.Table]:
