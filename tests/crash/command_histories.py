@@ -180,7 +180,9 @@ class History:
                 return True
         elif not all(self.perform(step, depth=depth + 1) for step in way):
             return False
-        elif line in way or (line.split(maxsplit=1)[0] not in {"land", "run"} and any(map(_decides, way))):
+        elif {line, f"{line} --accept-changes"}.intersection(way) or (
+            line.split(maxsplit=1)[0] not in {"land", "run"} and any(map(_decides, way))
+        ):
             return True
         return done["code"] == ON_HOLD or self.perform(line, depth=depth + 1)
 
