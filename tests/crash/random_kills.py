@@ -41,7 +41,7 @@ def kill(name: str, seed: int, project: str, seconds: float, expected: dict[str,
             copy, temporary = Path(root) / "project", Path(root) / "temporary"
             shutil.copytree(project, copy)
             temporary.mkdir()
-            child = fork(partial(_command, copy, words, temporary))
+            child = fork(partial(command, copy, words, temporary))
             time.sleep(rng.random() * seconds)
             for _ in range(1 + (seed % 3 == 0)):
                 os.kill(child.pid, number)
@@ -58,7 +58,8 @@ def kill(name: str, seed: int, project: str, seconds: float, expected: dict[str,
     return Outcome(name, seed, "random", "not reached: the command always ended before its kill")
 
 
-def _command(project: Path, words: tuple[str, ...], temporary: Path, _mark: int) -> None:
+def command(project: Path, words: tuple[str, ...], temporary: Path, _mark: int) -> None:
+    """Run a command line from the entry point of its process. What it prints goes to the file `said` of its temporary folder."""
     nowhere, said = os.open(os.devnull, os.O_RDWR), os.open(temporary / "said", os.O_CREAT | os.O_WRONLY)
     for stream, number in ((nowhere, 0), (said, 1), (said, 2)):
         os.dup2(stream, number)

@@ -187,6 +187,15 @@ def _rows(found: Mapping[str, Known]) -> list[tuple[str, str, str, str]]:
             cases["mutated-bytes"],
         ),
         (
+            "Histories of 15 to 30 random commands with kills, broken sources and lost files, compared with a naive count",
+            "60",
+            "histories",
+            (
+                f"{cases['histories']} ({more['histories'].get('commands', 0):,} commands, "
+                f"{more['histories'].get('kills', 0)} kills, {more['histories'].get('advice followed', 0)} advices followed)"
+            ),
+        ),
+        (
             "Commits with a lost, refused, made-up, repeated or delayed answer",
             "every commit",
             "answers",

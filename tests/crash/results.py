@@ -33,7 +33,7 @@ _GOVERNED = (
 )
 
 _COMMON = ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py")
-_ALONE = ("simulation", "pairs", "model", "put", "random-kills", "stops", "mutated-bytes", "governed")
+_ALONE = ("simulation", "pairs", "model", "put", "random-kills", "stops", "mutated-bytes", "histories", "governed")
 """Suites that do not use `_COMMON`: they work in memory, on files only, or with whole commands."""
 _IN_MEMORY = ("history.py", "seeded_faults.py", "oracle.py", "memory_job.py", "memory_tables.py", "memory.py")
 _KINDS = ("commits", "feeds", "fold", "branches", "upkeep")
@@ -60,6 +60,7 @@ _OWN = {
     "random-kills": ("random_kills.py", "commands.py"),
     "stops": ("stops.py", "commands.py", "sites.py"),
     "mutated-bytes": ("mutated_bytes.py", "commands.py"),
+    "histories": ("command_histories.py", "naive_project.py", "random_kills.py", "commands.py"),
     "mutants": (
         "simulation.py",
         *_IN_MEMORY,

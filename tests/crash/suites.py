@@ -7,6 +7,7 @@ from functools import partial
 
 from tests.crash import (
     answers,
+    command_histories,
     duels,
     examined,
     holds,
@@ -49,5 +50,6 @@ SUITES: Mapping[str, Callable[[Settings], Figures]] = {
     "random-kills": random_kills.suite,
     "stops": stops.suite,
     "mutated-bytes": mutated_bytes.suite,
+    "histories": command_histories.suite,
     **{name: partial(examined.suite, name) for name in examined.SELECTIONS},
 }

@@ -124,6 +124,14 @@ def test_commands_that_are_killed_stopped_or_meet_a_changed_byte_recover(tmp_pat
 
 
 @pytest.mark.slow
+def test_random_histories_of_commands_leave_the_rows_of_a_naive_count(tmp_path):
+    code, said, log = sample("histories", tmp_path)
+    assert code == 0, log[-3000:]
+    assert said["cases"] == 2
+    assert said["suites"]["histories"]["more"]["advice followed"] > 0, "no command was refused, so no advice was tried"
+
+
+@pytest.mark.slow
 def test_every_step_that_is_named_has_cases(quick):
     traced = quick[1]["suites"]["matrix"]["more"]["steps"]
     named = {name for path in MACHINES for name in named_steps(LIB / path)}
