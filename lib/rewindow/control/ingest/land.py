@@ -366,9 +366,9 @@ def _report(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> LandRepo
             *files_out_of_order(call.feed, due.inspected),
             *outputs_as_tables(call.feed, due.inspected),
             *empty_files(call.feed, due.inspected),
-            *open_ended_files(call.feed, due.inspected),
+            *open_ended_files(call.feed, due.inspected, call.progress.number),
             *changed_extractors(call.progress.feed, call.request.extractors),
-            *all_quarantined(call.feed, decided),
+            *all_quarantined(call.feed, decided, call.progress.number),
             *keyless_records(call.feed, decided),
             *(
                 sentence
