@@ -198,7 +198,9 @@ def _first_texts(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterato
     try:
         for batch in batches:
             for name in names:
-                values[name] += [text for text in batch.column(name).slice(0, max(_ENOUGH - rows, 0)).to_pylist() if text]
+                values[name] += [
+                    text for text in batch.column(name).slice(0, max(_ENOUGH - rows, 0)).to_pylist() if text
+                ]
             if (rows := rows + batch.num_rows) > _ENOUGH:
                 break
     except StorageError:  # the next command that reads the log reports the error
