@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,7 +10,9 @@ import pytest
 
 from rewindow.app.open_project import OpenProject
 from rewindow.contracts.instants import instant
+from tests.bad_input.own_csv import FEED, own
 from tests.bad_input.scene import Bench, hour
+from tests.bad_input.statuses import status
 from tests.ingest.local_engine import HOUR, T0, write_rows
 from tests.refusals import Refusal
 
@@ -90,6 +93,22 @@ def test_files_of_landed_hours_are_found(lagging: Bench) -> None:
     behind = next(finding for finding in lagging.findings("late") if finding.about == "behind")
     Refusal("new-files-behind", {"topic": "events"}).check(behind.message)
     assert behind.level == "alert"
+
+
+@pytest.mark.parametrize(("day", "abouts"), [("2026-01-06", {"interval", "behind"}), ("2026-01-10", {"interval"})])
+def test_csv_files_of_landed_days_are_found(new_shop: Bench, day: str, abouts: set[str]) -> None:
+    new_shop.edit(FEED, "landing: {every: 1d}", "landing: {every: 1d, watermark: interval_end}")
+    new_shop.done("land orders --until 2026-01-09T00:00:00")
+    own(new_shop, 20, at=f"{day}T08:15:00Z", got=f"{day}T08:16:00Z")
+    assert {finding.about for finding in new_shop.findings("orders")} == abouts
+
+
+def test_a_csv_file_of_a_day_that_is_not_over_is_not_due(new_shop: Bench) -> None:
+    new_shop.done("land orders")
+    now = instant(time.time_ns() // 1_000_000).replace(" ", "T")
+    own(new_shop, 20, at=now, got=now)
+    assert new_shop.findings("orders") == []
+    assert status(new_shop)[0]["orders"]["due"] is False
 
 
 def test_files_that_arrive_late_within_the_current_hour_are_found(

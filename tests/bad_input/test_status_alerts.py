@@ -228,7 +228,7 @@ def test_a_landed_file_with_rows_of_later_intervals_is_an_alert_only_when_such_a
     assert only(hourly)["code"] == "rows-of-the-future"
     in_two_days = time.time() + 48 * HOUR / 1000
     monkeypatch.setattr("rewindow.app.listing.time", SimpleNamespace(time=lambda: in_two_days))
-    told([finding_of(bench, "hourly").message], "interval-not-landed", waits="rows that arrived since then wait")
+    told([finding_of(bench, "hourly").message], "interval-not-landed", waits="more is due")
 
 
 INTERVALS = HOURLY.replace("feed: hourly", "feed: activity")

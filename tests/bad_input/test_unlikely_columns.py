@@ -76,6 +76,13 @@ def test_a_column_of_numbers_that_one_value_makes_a_text_is_named_once(new_shop:
     )
 
 
+@pytest.mark.parametrize(("rows_before", "option"), [(1_000, "unreadable: skip"), (999, "n/a")])
+def test_a_text_after_the_inspected_rows_is_told_too(new_shop: Bench, rows_before: int, option: str) -> None:
+    rows(new_shop, *map(row, range(rows_before)), row(rows_before).replace("12.5", "n/a"))
+    new_shop.edit(FEED, "partitions: 4", "partitions: 1")
+    told(new_shop.land("orders").warnings, "numbers-as-text", column="amount", option=containing(option))
+
+
 def test_several_texts_among_numbers_are_not_taken_for_null(new_shop: Bench) -> None:
     texts = {4: "n/a", 8: "none"}
     rows(new_shop, *(row(number).replace("12.5", texts.get(number, "12.5")) for number in range(1, 21)))

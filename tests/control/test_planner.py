@@ -247,7 +247,7 @@ def test_each_kind_of_difference_is_named():
     elsewhere = {**BINDING.tables, "output/totals": TableSpec("b/totals", BINDING.tables["output/totals"].columns)}
     wider = {"sums": (*BINDING.stores["sums"], Column("more", "string"))}
     assert differences(BINDING, replace(BINDING, tables=elsewhere, stores=wider)) == [
-        "columns of store sums: nothing -> more string",
+        "columns of store sums: more string is new",
         "table of output/totals: path: alerts/totals -> b/totals",
     ]
     assert differences(BINDING, replace(BINDING, stores={}, feed="another")) == [

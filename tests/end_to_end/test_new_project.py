@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
+import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -58,6 +60,12 @@ def test_init_says_what_it_made(tmp_path: Path) -> None:
     assert sorted(made["files"]) == sorted(
         str(path.relative_to(tmp_path / "new")) for path in (tmp_path / "new").rglob("*") if path.is_file()
     )
+
+
+def test_the_commands_that_init_names_work_where_it_was_called(tmp_path: Path) -> None:
+    _, said = call("init", "my shop")
+    script = said.partition("Next:")[2].replace("rewindow ", f"{sys.executable} -m rewindow ")
+    subprocess.run(f"set -e\n{script}", shell=True, check=True, cwd=tmp_path)  # noqa: S602 - as a user pastes it
 
 
 def test_init_again_is_done_and_never_overwrites(tmp_path: Path) -> None:

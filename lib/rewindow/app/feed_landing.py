@@ -208,7 +208,7 @@ def _unlikely_texts(tables: Warehouse, feed: Feed, inferred: AbstractSet[str]) -
         columns, keys = _texts(schema), [column.name for column in schema.key]
         if not columns or topic in feed.definition.source_offsets:
             continue
-        for column, values in _first_texts(tables.first_batches(name, topic), columns):
+        for column, values, has_more in _first_texts(tables.first_batches(name, topic), columns):
             if all(_COMMAS.fullmatch(value.strip()) for value in values):
                 yield WarningMessage(
                     "numbers-with-commas",
@@ -222,7 +222,7 @@ def _unlikely_texts(tables: Warehouse, feed: Feed, inferred: AbstractSet[str]) -
                     options=_options_of_commas(values),
                     other=other_name(column),
                 )
-            elif why := _why_text(values, is_key=column in keys) if topic in inferred else None:
+            elif why := _why_text(values, is_key=column in keys, has_more=has_more) if topic in inferred else None:
                 yield WarningMessage(
                     "numbers-as-text",
                     "feed {feed}: {column} of {topic} was landed as text, because {reason}. If these are numbers, declare "
@@ -266,12 +266,17 @@ class _Why(NamedTuple):
     option: str = "`unreadable: skip` for other lines"
 
 
-def _why_text(values: list[str], *, is_key: bool) -> _Why | None:
-    """Return why the inferred type of a column of numbers was text; None if the values are no numbers."""
+def _why_text(values: list[str], *, is_key: bool, has_more: bool) -> _Why | None:
+    """Return why the inferred type of a column of numbers was text; None if the values are no numbers.
+
+    ``has_more``: the log has rows after those with these values.
+    """
     if all(map(_NUMBER.fullmatch, values)):
         if (code := next(filter(_CODE.match, values), None)) is not None:
             return _Why(f"values like {code!r} may be codes")
         large = next((value for value in values if _WHOLE.fullmatch(value) and abs(int(value)) > _EXACT), None)
+        if large is None and has_more and not is_key:
+            return _Why(f"a value after its first {_ENOUGH:,} rows is no number or may be a code like '007'")
         if large is None or not all(map(_DECIMAL.fullmatch, values)):
             return None
         scale = max(len(value.partition(".")[2]) for value in values)
@@ -305,19 +310,21 @@ def _is_inferred(spec: LogSpec) -> bool:
     return spec.source.format == CSV and spec.source.schema is None and text_options(CSV, spec.source.options).infer
 
 
-def _first_texts(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield each column's name with its first values. Empty values and nulls are left out."""
+def _first_texts(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterator[tuple[str, list[str], bool]]:
+    """Yield each column's name with its first values, and whether more rows follow. Empty values and nulls are left out."""
     values: dict[str, list[str]] = {name: [] for name in names}
     rows = 0
     try:
         for batch in batches:
             for name in names:
-                values[name] += [text for text in batch.column(name).slice(0, _ENOUGH - rows).to_pylist() if text]
-            if (rows := rows + batch.num_rows) >= _ENOUGH:
+                values[name] += [
+                    text for text in batch.column(name).slice(0, max(_ENOUGH - rows, 0)).to_pylist() if text
+                ]
+            if (rows := rows + batch.num_rows) > _ENOUGH:
                 break
     except StorageError:  # the next command that reads the log reports the error
         return
-    yield from ((name, texts) for name, texts in values.items() if texts)
+    yield from ((name, texts, rows > _ENOUGH) for name, texts in values.items() if texts)
 
 
 def _no_times(feed: Feed, config: FeedConfig) -> Iterator[WarningMessage]:

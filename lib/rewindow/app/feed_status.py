@@ -14,7 +14,7 @@ from rewindow.config.feed import TABLE_FORMATS, feed_spec
 from rewindow.config.load import load_feed
 from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.source_fields import SMALL_JSON_BYTES
-from rewindow.contracts.text_options import JSON
+from rewindow.contracts.text_options import JSON, TEXT_FORMATS
 from rewindow.control.health.feed_health import FeedHealth
 from rewindow.control.health.phrases import counted
 from rewindow.control.health.waiting_sources import LATER_ROWS, UNKNOWN_ROWS, new_in_sources, waiting_sources
@@ -25,7 +25,7 @@ from rewindow.control.ingest.intervals import Grid, grid_of, later_rows, without
 from rewindow.control.ingest.landed_fields import LandedFields, check_fields, landed_fields, raise_all
 from rewindow.control.ingest.landing_report import changed_extractors
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.errors import ReasonMessage, SourceError, naming
+from rewindow.errors import ConfigError, DataError, ReasonMessage, SourceError, naming
 
 
 def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now_ms: int) -> FeedHealth:
@@ -200,17 +200,24 @@ class _Files:
 
     def _hold_due_rows(self, log: LogSpec, look: SourceLook, until_ms: int | None = None) -> bool | None:
         """Return whether files hold rows of an interval that is complete by ``until_ms``; None if only `land` can read that."""
-        from rewindow.engine.worker.landing.arrow_source import open_source  # noqa: PLC0415 - loads pyarrow
+        from rewindow.engine.worker.landing.arrow_source import open_source, open_text  # noqa: PLC0415 - loads pyarrow
         from rewindow.engine.worker.landing.source_types import UnsuitableError  # noqa: PLC0415
+        from rewindow.engine.worker.landing.text_source import TextFiles, about_rows  # noqa: PLC0415
 
+        columns = self.columns[log.topic]
         try:
-            source = open_source(log, self.columns[log.topic], look, self.window, 1)
+            if log.source.format in TEXT_FORMATS:
+                if about_rows((*look.rest, *look.fresh)) > self.most_rows:
+                    return None
+                source = open_text(log, columns, look, self.window, 1, partial(TextFiles().read, log))
+            else:
+                source = open_source(log, columns, look, self.window, 1)
             return (
                 None
                 if source.rows > self.most_rows
                 else bool(source.arrivals(self.grid, until_ms or self.until_ms).starts)
             )
-        except UnsuitableError:
+        except (UnsuitableError, DataError, ConfigError):  # `land` reports rows that cannot be read
             return None
 
 

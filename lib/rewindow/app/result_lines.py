@@ -44,7 +44,9 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
         is_one = report.behind == 1
         yield (
             f"{counted(report.behind, 'row')} became visible after {'its' if is_one else 'their'} interval of arrival had been "
-            f"landed; {'it is' if is_one else 'they are'} part of {'this landing' if first == last else 'these landings'}."
+            f"landed; {'it is' if is_one else 'they are'} part of {'this landing' if first == last else 'these landings'}. "
+            f"If jobs drop {'it' if is_one else 'them'} as late, `rewindow land {feed} --new-generation --keep N` lands the rows "
+            "after landing N again, each in its interval."
         )
     if report.unarrived:
         is_one = report.unarrived == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -36,6 +37,8 @@ def init(
     where = "" if root == Path.cwd() else f" in {root}"
     done = f"Created {len(made.files)} files" if made.files else "All files are there already"
     printer.say(f"{done}{where}. Next:")
+    if where:
+        printer.say(f"  cd {shlex.quote(folder)}")
     for command, does in (
         ("test", "play the job's test"),
         (f"land {made.feed}", "turn the sample data into a log"),

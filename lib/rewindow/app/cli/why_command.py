@@ -138,7 +138,9 @@ def row_lines(facts: RowFacts, columns: Sequence[str], key: str) -> Iterator[str
         yield from _more(len(facts.late))
     if facts.unused:
         yield from _listed(
-            "Of the same key and window, but let go by a condition or function of the job:", "record", facts.unused
+            "Of the same key and window, but filtered out by a condition or function of the job:",
+            "record",
+            facts.unused,
         )
     yield ""
     yield _checked(facts)

@@ -324,7 +324,7 @@ def _let_go(output: Output, records: str) -> ReasonMessage:
     if not joins:
         return ReasonMessage(
             "records-let-go",
-            "A condition or function of the job let {records} go: see `rewindow explain`",
+            "A condition or function of the job filtered out {records}: see `rewindow explain`",
             records=records,
         )
     where = ", ".join(f"{join.name!r} ({describe_supplier(join.supplier)})" for join in joins)

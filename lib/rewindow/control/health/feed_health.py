@@ -66,7 +66,7 @@ def rows_of_passed_intervals(health: FeedHealth, now_ms: int) -> str:
     if grid.after(grid.after(through_ms)) > now_ms:
         return ""
     if health.is_due:
-        return "rows that arrived since then wait"
+        return "more is due"
     return UNKNOWN_ROWS if [*health.details] == [UNKNOWN_ROWS] else ""
 
 

@@ -268,7 +268,10 @@ def of_landings(health: FeedHealth, now_ms: int, feed: str, command: Command) ->
             topic=topic,
             through=to_the_second(health.progress.through_ms),
         )
-        fix = f"To have them in time, land a new generation: `{command('land')} --new-generation`"
+        fix = (
+            f"To have them in time, land a new generation: `{command('land')} --new-generation`. "
+            "With `--keep N`, the first N landings stay as they are"
+        )
         yield Finding(Level.ALERT, "behind", message, command("land"), fix)
     for topic, count in quarantined_logs(health.progress):
         what = "the only record" if count == 1 else f"all {count:,} records"

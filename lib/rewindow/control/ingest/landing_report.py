@@ -112,9 +112,9 @@ def report_of(call: Call, due: Due, decided: Sequence[DecidedLanding], *, has_lo
             *_files_out_of_order(call.feed, due.inspected),
             *_outputs_as_tables(call.feed, due.inspected),
             *_empty_files(call.feed, due.inspected),
-            *_open_ended_files(call.feed, due.inspected),
+            *_open_ended_files(call.feed, due.inspected, call.progress.number),
             *changed_extractors(call.progress.feed, call.request.extractors),
-            *_all_quarantined(call.feed, decided),
+            *_all_quarantined(call.feed, decided, call.progress.number),
             *_keyless_records(call.feed, decided),
             *(
                 sentence
@@ -187,8 +187,11 @@ def _replaced(feed: FeedSpec) -> WarningMessage:
     )
 
 
-def _all_quarantined(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterator[WarningMessage]:
-    """Yield a warning for each log whose new records were all quarantined."""
+def _all_quarantined(feed: FeedSpec, decided: Sequence[DecidedLanding], landed: int) -> Iterator[WarningMessage]:
+    """Yield a warning for each log whose new records were all quarantined.
+
+    ``landed``: the number of the generation's landings before these.
+    """
     for spec in feed.logs:
         blocks = [block for landing in decided for block in landing.blocks.get(spec.topic, ())]
         if refused := all_refused(blocks):
@@ -197,12 +200,15 @@ def _all_quarantined(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Itera
             were = "was" if count == 1 else "were"
             yield WarningMessage(
                 "landing-all-quarantined",
-                "feed {feed}: {what} of the log {topic} {were} quarantined, the first because of: {reason}",
+                "feed {feed}: {what} of the log {topic} {were} quarantined, the first because of: {reason}. After a correction, "
+                "`{again}` lands {them} again",
                 feed=feed.feed,
                 what=all_records,
                 topic=spec.topic,
                 were=were,
                 reason=why,
+                again=_again(feed, landed),
+                them="it" if count == 1 else "them",
             )
 
 
@@ -310,8 +316,11 @@ def _empty_files(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterato
             )
 
 
-def _open_ended_files(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[WarningMessage]:
-    """Yield a warning for each log whose source has new files that may be incomplete, because their last line has no end."""
+def _open_ended_files(feed: FeedSpec, inspected: Mapping[str, SourceLook], landed: int) -> Iterator[WarningMessage]:
+    """Yield a warning for each log whose source has new files that may be incomplete, because their last line has no end.
+
+    ``landed``: the number of the generation's landings before the one that takes these files.
+    """
     for topic, look in inspected.items():
         if look.open_ended:
             is_one = len(look.open_ended) == 1
@@ -320,9 +329,10 @@ def _open_ended_files(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> It
             yield WarningMessage(
                 "files-end-within-line",
                 "feed {feed}: {file} of the log {topic}{more} {do} not end with the end of a line. If {were} still being "
-                "written, {last} may be cut, with wrong values: compare, and once all is there land again with `rewindow "
-                "land {feed} --new-generation`. Write files elsewhere, and move them into the folder",
+                "written, {last} may be cut, with wrong values. Compare, and once the file is complete land it again: `{again}`. "
+                "Write files elsewhere, and move them into the folder",
                 feed=feed.feed,
+                again=_again(feed, landed),
                 file=look.open_ended[0],
                 topic=topic,
                 more=more,
@@ -330,6 +340,11 @@ def _open_ended_files(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> It
                 were=were,
                 last=last,
             )
+
+
+def _again(feed: FeedSpec, landed: int) -> str:
+    """Return the command that lands again what comes after the first ``landed`` landings."""
+    return f"rewindow land {feed.feed} --new-generation" + (f" --keep {landed}" if landed else "")
 
 
 def changed_extractors(feed: Feed | None, versions: Mapping[str, str]) -> Iterator[WarningMessage]:

@@ -150,8 +150,11 @@ def _change(before: Any, now: Any) -> list[str]:
         return [part.strip() for part in parts]
     if isinstance(before, list) and isinstance(now, list):
         removed, added = [item for item in before if item not in now], [item for item in now if item not in before]
-        if removed or added:
+        if removed and added:
             before, now = removed, added
+        elif removed or added:
+            items = removed or added
+            return [f"{_short(items)} {'is' if len(items) == 1 else 'are'} {'removed' if removed else 'new'}"]
     return [f"{_short(before)} -> {_short(now)}"]
 
 

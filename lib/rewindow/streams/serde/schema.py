@@ -322,9 +322,9 @@ def sum_type(row: Shape, field: str | None, key: Sequence[str] = (), *, aggregat
         if is_landed:
             raise ConfigError(
                 "landed-field-not-number",
-                "{aggregate} takes numbers, but {field} was landed as {type}: convert it with map_values, or land it as a "
-                "number. To land it as a number, declare this in the source's `schema:`, give it a new name in `columns:` "
-                "(a log keeps the type of each name), and land with --new-generation",
+                "{aggregate}: {field} is {type} in the log, and it takes numbers: convert it with map_values, or declare a "
+                "number in the source's `schema:`. If the log is landed already, also give the column a new name in "
+                "`columns:`, and land with --new-generation",
                 aggregate=call,
                 field=field or "the value",
                 type=kind,

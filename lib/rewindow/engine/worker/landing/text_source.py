@@ -119,6 +119,11 @@ class TextFile:
         return None
 
 
+def about_rows(pieces: Iterable[Piece]) -> int:
+    """Return about how many rows text files have, by their sizes."""
+    return sum(_identity(piece)[1] for piece in pieces) // _ROW_BYTES
+
+
 class TextFiles:
     """The files that a landing engine has tokenized, kept until the next landing begins."""
 
