@@ -200,9 +200,9 @@ class _Files:
 
     def _hold_due_rows(self, log: LogSpec, look: SourceLook, until_ms: int | None = None) -> bool | None:
         """Return whether files hold rows of an interval that is complete by ``until_ms``; None if only `land` can read that."""
-        from rewindow.engine.worker.landing.arrow_source import open_source, open_text  # noqa: PLC0415 - loads pyarrow
+        from rewindow.engine.worker.landing.arrow_source import open_source  # noqa: PLC0415 - loads pyarrow
         from rewindow.engine.worker.landing.source_types import UnsuitableError  # noqa: PLC0415
-        from rewindow.engine.worker.landing.text_source import TextFiles, about_rows  # noqa: PLC0415
+        from rewindow.engine.worker.landing.text_source import TextFiles, about_rows, open_text  # noqa: PLC0415
 
         columns = self.columns[log.topic]
         try:
