@@ -106,6 +106,22 @@ def test_a_dropped_branch_whose_rows_were_deleted_is_not_read_as_one_without_row
         Project.load(bench.root).output("totals", branch="tried").to_arrow()
 
 
+@pytest.mark.parametrize(
+    ("line", "cannot"),
+    [
+        ("promote counts tried", "cannot be promoted"),
+        ("rewind counts --to main/1 --branch tried", "cannot be rewound"),
+        ("run counts --branch tried", "takes no more runs"),
+        ("backfill counts --from 1 --branch tried", "takes no more runs"),
+        ("promote counts other --into tried", "takes no branch"),
+    ],
+)
+def test_a_dropped_branch_is_refused_with_what_was_asked_for(bench: Bench, line: str, cannot: str) -> None:
+    bench.done("backfill counts --from 1 --branch tried", "branch drop counts tried")
+    bench.done("backfill counts --from 2 --branch other", "land activity", "run counts")
+    bench.refuses(line, "branch-closed", branch="tried", standing="dropped", cannot=cannot)
+
+
 def test_a_reset_names_what_has_landed_and_replayed_the_rows_that_are_gone(bench: Bench) -> None:
     reads_totals(bench)
     bench.done("land totals", "run seen")

@@ -23,7 +23,7 @@ from rewindow.control.health.phrases import command_words
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.ledger_steps import drive
-from rewindow.control.plan.branch_decisions import find_run, run_before, was_promoted
+from rewindow.control.plan.branch_decisions import check_promotable, find_run, run_before, was_promoted
 from rewindow.control.plan.compatibility import check_landings, check_publishable, other_keys
 from rewindow.control.plan.job_diff import changes_since, differences_besides_tables
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, shared_runs
@@ -238,10 +238,11 @@ class JobBranches:
         results: list[RunReport | UpToDate] = []
         lagged, before = self._lagging(into), rows_of(self.state.branch(into).runs)
         drive(catch_up(self._job, self._tables, branch, into), on_own_step)
+        check_promotable(self.state, branch, into)
         is_new, changes = not was_promoted(self.state, branch, into), []
         if is_new:
             ahead, bound = self.state.branch(into).last_epoch, self._project.bind(self._job, into)
-            if branch in self.state.branches and self.state.branch(branch).last_epoch < ahead:
+            if self.state.branch(branch).last_epoch < ahead:
                 self._check_reached(self.state.branch(into), bound.feed)
                 with without_options(run_first(self._job, branch)):
                     results += self._project.run_to_the_end(

@@ -80,7 +80,7 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
     branch = state.branch(name)
     if name != MAIN and name not in state.branches:
         raise _unknown_branch(name, state.branches)
-    check_open(branch)
+    check_open(branch, "cannot be rewound")
     target = run_or_beginning(state, branch, to)
     kept = branch.index_of(target.spec.run if target else None) or 0
     # A repeated request needs no row (ADR-79).
@@ -138,6 +138,18 @@ def check_case(state: JobState, name: str) -> None:
         )
 
 
+def check_promotable(state: JobState, branch: str, into: str) -> None:
+    """Raise `UsageError` (2) for an unknown branch, and `CheckpointError` (76) if one of the branches is closed.
+
+    A branch that `was_promoted` passes.
+    """
+    if branch not in state.branches or branch == into:
+        raise _unknown_branch(branch, [name for name in state.branches if name != into])
+    if not was_promoted(state, branch, into):
+        check_open(state.branch(branch), "cannot be promoted")
+        check_open(state.branch(into), "takes no branch")
+
+
 def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding) -> LedgerRow | None:
     """Return the row that replaces the chain of ``into`` by the chain of ``branch``; None if `was_promoted`.
 
@@ -145,13 +157,10 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
     if ``branch`` is behind ``into``, and `CheckpointError` (76) if a branch is closed, a run is on hold, the branches
     diverged before ``into`` starts, or the columns of an output differ.
     """
-    source, target = state.branch(branch), state.branch(into)
-    if branch not in state.branches or branch == into:
-        raise _unknown_branch(branch, [name for name in state.branches if name != into])
+    check_promotable(state, branch, into)
     if was_promoted(state, branch, into):
         return None
-    check_open(source)
-    check_open(target)
+    source, target = state.branch(branch), state.branch(into)
     if held := state.holding(source.runs):
         spec, why = held[0].spec, held[0].commit.held_by[0].sentence
         raise CheckpointError(
@@ -337,12 +346,13 @@ def _nearest_with_state(state: JobState, wanted: CommittedRun) -> list[Committed
     return [*reversed(list(before)), *after]
 
 
-def check_open(branch: Branch) -> None:
-    """Raise `CheckpointError` (76) for a branch that was promoted or dropped."""
+def check_open(branch: Branch, cannot: str = "takes no more runs") -> None:
+    """Raise `CheckpointError` (76) for a branch that was promoted or dropped. ``cannot``: what is not possible therefore."""
     if branch.standing is not Standing.OPEN:
         raise CheckpointError(
             "branch-closed",
-            "branch {branch!r} was {standing} and takes no more runs: use another branch",
+            "branch {branch!r} was {standing} and {cannot}: use another branch",
             branch=branch.name,
             standing=branch.standing,
+            cannot=cannot,
         )

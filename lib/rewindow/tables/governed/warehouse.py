@@ -24,7 +24,7 @@ from rewindow.engine.spark.spark_calls import mapped, named
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.governed.attempts import audit, check_repeats, may_hold, stage, staged_rows
-from rewindow.tables.governed.check_published import check_ledger, check_published
+from rewindow.tables.governed.check_published import check_published
 from rewindow.tables.governed.checkpoints import changelog_files, find_checkpoint, stage_snapshot, store_rows
 from rewindow.tables.governed.create_table import OWNER, check_owners, create_table, owner
 from rewindow.tables.governed.diff import compare_frames, frame_hash
@@ -281,16 +281,23 @@ class CatalogTables:
 
     def check_published(self, job: str, state: JobState, branch: str, *, brief: bool = False) -> None:  # noqa: ARG002
         """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
-        fold, read = self._states.fold, self.own.ledger(job).read_afresh
-        check_published(
-            self._spark_of(), job, state, branch, self.name_of, lambda: fold(job, read()), self.known_tables(job)
-        )
+        self._check(job, state, branch, only_ledger=False)
 
     def check_ledger(self, job: str, state: JobState, branch: str) -> None:
         """Check that no output has publications that the ledger lacks. Raises `CheckpointError` (76)."""
-        fold, read = self._states.fold, self.own.ledger(job).read_afresh
-        check_ledger(
-            self._spark_of(), job, state, branch, self.name_of, lambda: fold(job, read()), self.known_tables(job)
+        self._check(job, state, branch, only_ledger=True)
+
+    def _check(self, job: str, state: JobState, branch: str, *, only_ledger: bool) -> None:
+        fold, read, look = self._states.fold, self.own.ledger(job).read_afresh, self.known_tables(job)
+        check_published(
+            self._spark_of(),
+            job,
+            state,
+            branch,
+            self.name_of,
+            lambda: fold(job, read()),
+            look,
+            only_ledger=only_ledger,
         )
 
     def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
