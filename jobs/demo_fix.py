@@ -63,3 +63,12 @@ def _output(root: Path, *words: str, code: int = 0) -> str:
     if done.returncode != code:
         raise subprocess.CalledProcessError(done.returncode, command, done.stdout)
     return done.stdout
+
+
+def status_of(root: Path) -> int:
+    """Return the exit code of `rewindow status`; print what it found to stderr if that is not 0."""
+    command = [sys.executable, "-m", "rewindow", "status"]
+    done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603 - words of this module
+    if done.returncode:
+        sys.stderr.write(done.stdout)
+    return done.returncode

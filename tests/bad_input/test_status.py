@@ -47,6 +47,7 @@ def test_a_refused_run_is_broken_and_named_with_its_command_the_worst_first(benc
     answer = bench.run("status")
     words = answer.out.split()
     assert (answer.code, words.index("broken") < words.index("ok")) == (1, True), answer.out
+    assert ("\n  - " in answer.out, "\\n" in answer.out) == (True, False), answer.out
 
 
 def test_a_mistake_in_a_file_has_no_command_that_would_only_say_the_same(bench: Bench) -> None:

@@ -16,7 +16,7 @@ from rewindow.control.health.phrases import Command, counted
 from rewindow.control.health.waiting_results import Stalled
 from rewindow.control.ingest.landings import LANDING
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.errors import ConfigError, FindingMessage
+from rewindow.errors import ConfigError, FindingMessage, Lines
 from rewindow.streams.duration import in_words
 
 _MEMORY = (
@@ -108,7 +108,9 @@ def checked(check: Callable[[], Iterable[Finding]], about: str, command: str) ->
     """Return the findings of a check. If the check raises an error, this is a finding, too, because the result is unknown."""
     found = known(lambda: [*check()])
     if isinstance(found, Unknown):
-        message = FindingMessage("check-not-possible", "this could not be checked: {reason}", reason=found.reason)
+        message = FindingMessage(
+            "check-not-possible", "this could not be checked: {reason}", reason=Lines(found.reason.split("\n"))
+        )
         return [Finding(Level.BROKEN, about, message, command)]
     return found
 
@@ -124,7 +126,7 @@ def refused(entry: Entry, step: str, command: str) -> Iterator[Finding]:
             "the next {what} is refused ({exit_code}): {reason}",
             what=step,
             exit_code=entry.exit_code,
-            reason=entry.detail,
+            reason=Lines((entry.detail or "").split("\n")),
         )
         helps = None if entry.exit_code == ConfigError.exit_code else command
         yield Finding(Level.BROKEN, "refused", message, helps)
