@@ -58,7 +58,7 @@ def test_every_exit_code_has_a_meaning():
         assert str(kind.exit_code) in meaning(kind.exit_code)
         assert "is unknown" not in meaning(kind.exit_code), kind
     assert "137" in meaning(-9)
-    assert "memory limit" in meaning(-6)
+    assert "134" in meaning(-6)
     assert "disappeared" in meaning(None)
 
 

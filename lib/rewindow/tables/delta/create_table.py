@@ -236,9 +236,9 @@ def check_owners(warehouse: str, job: str, tables: Iterable[TableSpec]) -> None:
 
 def _has_rows(root: str, table: DeltaTable, path: str, job: str) -> bool:
     """Return whether a table has files. If several jobs write the table, return whether it has rows of this job."""
-    column = SHARED_TABLES.get(path)
-    if column is None:
-        return bool(table_files(root, table))
+    column, has_files = SHARED_TABLES.get(path), bool(table_files(root, table))
+    if column is None or not has_files:
+        return has_files
     schema, folder = table_schema(table), Folder(root)
     # A feed may have the same name as the job, but rows of feeds have no run.
     is_own = (pc.field(column) == job) & pc.field("_run").is_valid()
