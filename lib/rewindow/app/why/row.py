@@ -312,7 +312,8 @@ def not_given(output: Output, run: CommittedRun) -> RewindowError:
             run=name,
             changes=listed,
         )
-    reasons = [*_other_code(output, run), "the code is not deterministic (`rewindow verify`)"]
+    job = command_words(output.job.name, output.branch.name)
+    reasons = [*_other_code(output, run), f"the code is not deterministic (`rewindow verify {job}`)"]
     return CheckpointError(
         "row-not-replayed",
         "a replay of run {run} and the runs before it does not give this row: {reasons}",

@@ -186,7 +186,7 @@ def not_deterministic(spec: RunSpec, target: str, different: str) -> InvariantEr
         "run-not-deterministic",
         "run {run} is not deterministic: {target} differs from what the previous attempt staged, "
         "{different}. Nothing was committed: find the clock, the random number or the set order in the "
-        "job's code (`rewindow verify`); if you changed the code on purpose, run with {run_option}",
+        "job's code (`rewindow verify JOB`); if you changed the code on purpose, run with {run_option}",
         run_option="--replan",
         run=spec.name,
         target=target,
