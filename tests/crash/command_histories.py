@@ -180,9 +180,7 @@ class History:
                 return True
         elif not all(self.perform(step, depth=depth + 1) for step in way):
             return False
-        elif {line, f"{line} --accept-changes"}.intersection(way) or (
-            line.split(maxsplit=1)[0] not in {"land", "run"} and any(map(_decides, way))
-        ):
+        elif {line, f"{line} --accept-changes"}.intersection(way) or (not _goes_on(line) and any(map(_decides, way))):
             return True
         return done["code"] == ON_HOLD or self.perform(line, depth=depth + 1)
 
@@ -397,6 +395,11 @@ EVENTS: tuple[tuple[Callable[[History], None], float], ...] = (
 def _decides(line: str) -> bool:
     """Return whether a command changes what is decided, so that the one that was refused may make no sense any more."""
     return line.split(maxsplit=1)[0] in {"rewind", "reset", "backfill", "branch"} or "--branch" in line
+
+
+def _goes_on(line: str) -> bool:
+    """Return whether a command must succeed whatever has been decided meanwhile."""
+    return line.startswith(("land", "run")) and "--branch" not in line
 
 
 def _good(words: Sequence[str]) -> set[int]:

@@ -150,7 +150,9 @@ class JobBranches:
         """
         if branch == MAIN:
             raise UsageError(
-                "main-not-backfilled", "cannot backfill 'main' itself: use another --branch, then `rewindow promote` it"
+                "main-not-backfilled",
+                "cannot backfill 'main' itself: use another --branch, then promote it, `rewindow promote {job} NAME`",
+                job=self._job,
             )
         with self._project.telemetry.operation(BACKFILL, self._job) as observed:
             done = self._backfill(start, end, branch, on_step, observed, accept_changes=accept_changes)

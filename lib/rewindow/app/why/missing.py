@@ -324,8 +324,9 @@ def _let_go(output: Output, records: str) -> ReasonMessage:
     if not joins:
         return ReasonMessage(
             "records-let-go",
-            "A condition or function of the job filtered out {records}: see `rewindow explain`",
+            "A condition or function of the job filtered out {records}: see `rewindow explain {job}`",
             records=records,
+            job=output.job.name,
         )
     where = ", ".join(f"{join.name!r} ({describe_supplier(join.supplier)})" for join in joins)
     job = command_words(output.job.name, output.branch.name)
@@ -333,12 +334,13 @@ def _let_go(output: Output, records: str) -> ReasonMessage:
     return ReasonMessage(
         "records-without-partner",
         "{records} found no partner in {joins}, unless a condition or function left {them} out: `rewindow state show {job} "
-        "{store}` lists what is joined, `rewindow explain` the topology",
+        "{store}` lists what is joined, `rewindow explain {name}` the topology",
         records=records,
         joins=where,
         them=them,
         job=job,
         store=joins[0].stores[0],
+        name=output.job.name,
     )
 
 

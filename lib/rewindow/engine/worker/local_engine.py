@@ -103,7 +103,7 @@ def chosen_execution(work: SubTopologyWork, wanted: Execution = Execution.AUTO) 
         raise ConfigError(
             "vectorized-execution-unsupported",
             "sub-topology {sub_topology} of job {job!r} cannot use vectorized execution: {reason}. Set execution: "
-            "auto in the target, or see `rewindow explain`",
+            "auto in the target, or see `rewindow explain {job}`",
             sub_topology=part.index,
             job=work.identity.job,
             reason=plan,

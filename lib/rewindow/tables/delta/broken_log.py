@@ -156,9 +156,9 @@ def _without_copy(path: str) -> str:
     if match := _CHANGELOG_PATH.fullmatch(path):
         return f"Without one, {remove} `rewindow republish {match[1]}`"
     if path.endswith(f"/{QUARANTINE}"):
-        return f"Without one, {remove} `rewindow land` for each feed and `rewindow republish` for each job"
+        return f"Without one, {remove} `rewindow land FEED` for each feed and `rewindow republish JOB` for each job"
     if path.endswith((f"/{METRICS}", f"/{JOURNAL}", f"/{EXPECTATIONS}")):
-        return f"Without one, {remove} `rewindow republish` for each job"
+        return f"Without one, {remove} `rewindow republish JOB` for each job"
     return (
         f"Without one, if it is an output, {remove} `rewindow republish JOB`, with `--branch` for the table of a branch"
     )
