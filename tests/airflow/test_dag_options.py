@@ -89,7 +89,7 @@ def test_a_teams_conventions_hold_for_all_dags_and_time_limits_spare_the_approva
     assert backfill["approvers"] == [{"id": "ann", "name": "ann"}]
     assert run["limits"] == dict.fromkeys(["land", "run"], 24 * 3600)
     assert backfill["limits"] == dict.fromkeys(["backfill", "verify", "promote"], 24 * 3600)
-    assert backfill["answer_within"] == [None], "nobody has to approve within a day"
+    assert backfill["answer_within"] == [None]  # nobody has to approve within a day
 
 
 LIMITS = """
@@ -162,4 +162,4 @@ def test_everything_an_operator_passes_may_be_templated_and_its_params_become_op
     assert "by='tomorrow'" in wrong
     undeclared = TEMPLATED.replace("DECLARED", "{}").replace("BY", "'through'")
     line, _, _ = airflow.answers(undeclared, there)
-    assert line == ["/bin/rw", "run", "orders", "--branch", "fix", *where], "nobody has checked values of other names"
+    assert line == ["/bin/rw", "run", "orders", "--branch", "fix", *where]  # nobody has checked values of other names

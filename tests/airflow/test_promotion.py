@@ -83,11 +83,11 @@ def test_it_asks_if_anything_differs_and_a_retry_after_the_answer_does_not_ask_a
     assert question[4] == [{"id": "ann", "name": "ann"}]
     assert "| orders | 3 | 1 | 0 | 0 |" in question[3]
     before, block, after = question[3].partition("```json\n")[2].partition("\n```\n")
-    assert json.loads(before) == {"orders": {**COUNTS, "first": data}}, "data does not end the block of code"
+    assert json.loads(before) == {"orders": {**COUNTS, "first": data}}  # data does not end the block of code
     assert (bool(block), after) == (True, "")
     assert "\u202e" not in question[3]
     assert equal[0] == "AirflowSkipException"
-    assert again == ["done", {"orders": {**COUNTS, "different": 0}}], "an earlier try may have promoted it"
+    assert again == ["done", {"orders": {**COUNTS, "different": 0}}]  # an earlier try may have promoted it
     assert failed[0] == "AirflowFailException"
     assert approved == ["done", {**PROMOTED, "exit_code": 0}]
     assert rejected[0] == "AirflowSkipException"

@@ -138,7 +138,7 @@ def clear(client: httpx.Client, *names: str) -> None:
 
 def test_a_viewer_may_change_nothing_and_read_no_credentials(live: Live) -> None:
     with live.client("victor") as victor:
-        assert victor.get(f"{PROMOTE}/-1/hitlDetails").is_success, "may read what the DAGs show"
+        assert victor.get(f"{PROMOTE}/-1/hitlDetails").is_success  # may read what the DAGs show
         for method, path, body in WRITES:
             code = victor.request(method, path, json=body).status_code
             assert code == 403, (method, path, code)
@@ -162,13 +162,13 @@ def test_only_an_approver_publishes_whatever_else_a_user_marks_clears_and_edits(
             for key, value in (("return_value", {"exit_code": 0, "report": "http://evil"}), ("skipmixin_key", {})):
                 made = ursula.post(f"{there}/xcomEntries", json={"key": key, "value": value})
                 edited = ursula.patch(f"{there}/xcomEntries/{key}", json={"value": value})
-                assert made.is_success or edited.is_success, "a USER may edit results"
+                assert made.is_success or edited.is_success  # a USER may edit results
             assert ursula.put(
                 f"{there}/state-store/command", json={"value": {"pid": 1, "folder": str(shop)}}
             ).is_success
-        assert ursula.patch(PROMOTE, json={"new_state": "success"}).is_success, "a USER may mark tasks"
+        assert ursula.patch(PROMOTE, json={"new_state": "success"}).is_success  # a USER may mark tasks
         ended(live)
-        assert tables(shop, "shop/daily_orders") == before, "marking the task publishes nothing"
+        assert tables(shop, "shop/daily_orders") == before  # marking the task publishes nothing
 
         clear(ursula, "promote")
         attempt = asked(live, attempt)
@@ -182,7 +182,7 @@ def test_only_an_approver_publishes_whatever_else_a_user_marks_clears_and_edits(
 
         clear(ursula, "promote")
         asked(live, attempt)
-        assert tables(shop, "shop/daily_orders") == before, "a rejected branch is not published after a clear either"
+        assert tables(shop, "shop/daily_orders") == before  # a rejected branch is not published after a clear either
         assert answer(anna) == 200
         ended(live)
     assert tables(shop, "shop/daily_orders") == [row for row in before if row[0] != "c"]

@@ -95,7 +95,7 @@ def test_a_run_stops_at_its_param_or_else_at_its_intervals_end():
     assert interval_of({}) is None
     assert not is_set(context, "accept_changes")
     assert is_set({"params": {"accept_changes": True}, "dag": dag}, "accept_changes")
-    assert not is_set({"params": {"takeover": True}, "dag": dag}, "takeover"), "the DAG does not have this param"
+    assert not is_set({"params": {"takeover": True}, "dag": dag}, "takeover")  # the DAG does not have this param
     assert not is_set({}, "takeover")
 
 

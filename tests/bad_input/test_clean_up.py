@@ -64,9 +64,9 @@ def test_files_that_left_a_table_stay_as_long_as_the_target_says(bench: Bench, m
         _grow_old(file, days=3)
     logged = len(list((bench.warehouse / "logs").rglob("*.parquet")))
     _next_hour(bench, 3)
-    assert len(list((bench.warehouse / "logs").rglob("*.parquet"))) > logged, "30 days, if the target says nothing"
+    assert len(list((bench.warehouse / "logs").rglob("*.parquet"))) > logged  # 30 days, if the target says nothing
     bench.edit("conf/targets/local.yaml", "warehouse: warehouse", "warehouse: warehouse\nkeep: 2d")
-    assert bench.json("gc --dry-run")["activity"]["deleted"], "`gc` keeps files as long as runs do"
+    assert bench.json("gc --dry-run")["activity"]["deleted"]  # `gc` keeps files as long as runs do
     assert not bench.json("gc --dry-run --keep 30d")["activity"]["deleted"]
     assert _next_hour(bench, 4)["cleaned"]["deleted_files"] > 0
     bench.done("status", "verify counts")

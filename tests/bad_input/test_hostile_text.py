@@ -40,7 +40,7 @@ def _logs_nothing_afterwards() -> Iterator[None]:
 def test_a_message_shows_what_is_unprintable_in_its_facts_and_keeps_the_facts() -> None:
     error = ConfigError("c", "{given} and {given!r}:\n{more}", given=HOSTILE, more=Lines([HOSTILE, "second"]))
     assert is_safe(str(error))
-    assert str(error).count("\n") == 2, "the line break of the wording and that between the lines"
+    assert str(error).count("\n") == 2  # the line break of the wording and that between the lines
     assert error.facts["given"] == HOSTILE
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301 - made here
     assert is_safe(str(error.surrounded(HOSTILE.partition("\r")[0], "\nmore")))

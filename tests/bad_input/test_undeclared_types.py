@@ -11,7 +11,7 @@ from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_rows
 from tests.bad_input.scene import Bench
 from tests.bad_input.test_recorded_topics import FEED, JOB, clicks, record
-from tests.refusals import fixes
+from tests.refusals import containing, fixes, told
 
 CODE = """\
 from rewindow import Processor, StreamsBuilder
@@ -40,11 +40,13 @@ def untyped(new_shop: Bench) -> Bench:
 
 
 def test_plan_and_the_first_run_name_the_call_that_declares_a_type(untyped: Bench) -> None:
-    plan = untyped.json("plan windows")
-    assert plan["undeclared_codes"] == ["type-undeclared"]
-    assert "`process(..., key=TYPE, value=TYPE)`" in plan["undeclared"][0]
-    assert "jobs/windows.py:11" in plan["undeclared"][0]
-    assert plan["undeclared"][0] in untyped.run("plan", "windows").out
+    hint = told(
+        untyped.said("plan windows")["undeclared"],
+        "type-undeclared",
+        call="process(..., key=TYPE, value=TYPE)",
+        where=containing("jobs/windows.py:11"),
+    )
+    assert hint in untyped.run("plan", "windows").out
     assert untyped.json("run windows")["summary"]["hint_codes"] == ["type-undeclared"]
     record(untyped, "1", clicks(2, 5))
     untyped.done("land clicks")

@@ -117,4 +117,4 @@ def test_records_that_a_worker_takes_keep_the_attempt_alive(tmp_path: Path, monk
         assert is_alive(str(tmp_path), attempt)
         beat.unlink()
         next(batches)
-        assert not beat.exists(), "the command has ended"
+        assert not beat.exists()  # the command has ended

@@ -312,8 +312,6 @@ def test_a_pending_plan_and_an_idle_branch_are_explained():
     assert described["run"] is None
     changed = replace(BINDING, fingerprint="e" * 64, semantics={"wall_clock": "run"})
     told = explain(describe_plan(fold(done), a_feed(), UpToDate(nothing("all is done")), "main", changed))
-    assert told[1:] == [
-        "The job has changed since the branch's checkpoint. The next run that takes a landing accepts that:",
-        "  - setting wall_clock: stream_time -> run",
-    ]
+    assert "accepts" in told[1]
+    assert told[2:] == ["  - setting wall_clock: stream_time -> run"]
     assert explain(describe_plan(fold([]), Feed(a_feed().definition, ()), UpToDate(nothing("x")), "main", BINDING))

@@ -152,7 +152,7 @@ def test_an_empty_interval_makes_no_landing_but_one_that_is_declared_complete_do
     unbounded, ends = DeltaFeedTables(f"{tmp_path}/plain"), DeltaFeedTables(f"{tmp_path}/ends")
     assert land_locally(feed_config(), unbounded, tmp_path, T0 + 5 * HOUR).landings == (1, 2)
     feed = feed_config(landing={"every": "1h", "watermark": "interval_end"})
-    assert land_locally(feed, ends, tmp_path, T0 + 5 * HOUR).landings == (1, 2, 3), "no row follows the fourth"
+    assert land_locally(feed, ends, tmp_path, T0 + 5 * HOUR).landings == (1, 2, 3)  # no row follows the fourth
     assert land_locally(feed, ends, tmp_path, T0 + 5 * HOUR, until_ms=T0 + 5 * HOUR).landings == (4, 5)
     assert [landing["watermark"] for landing in landings(ends)] == [T0 + h * HOUR for h in range(1, 6)]
     assert land_locally(feed, ends, tmp_path, T0 + 7 * HOUR).landings == ()
@@ -230,7 +230,7 @@ def test_an_interval_that_has_not_ended_is_not_landed_whatever_time_is_requested
     tables, now = DeltaFeedTables(f"{tmp_path}/w"), T0 + HOUR + HOUR // 2
     write_rows(tmp_path, "a", [{"user": "ann", "t": T0 + h * HOUR, "got": T0 + h * HOUR, "x": h} for h in range(2)])
     report = land_locally(feed, tables, tmp_path, now, until_ms=T0 + 1000 * HOUR)
-    assert (report.rows, report.watermark_ms) == (1, T0 + HOUR), "otherwise all later rows would be late"
+    assert (report.rows, report.watermark_ms) == (1, T0 + HOUR)  # otherwise all later rows would be late
     write_rows(tmp_path, "b", [{"user": "ann", "t": now + 1, "got": now + 1, "x": 2}])
     report = land_locally(feed, tables, tmp_path, T0 + 2 * HOUR, until_ms=T0 + 2 * HOUR)
     assert (report.rows, report.behind, report.watermark_ms) == (2, 0, T0 + 2 * HOUR)

@@ -241,7 +241,7 @@ def test_a_large_file_is_merged_again_when_the_later_files_are_as_large() -> Non
     assert paths(100, 10, 10) == [["1", "2"]]
     assert paths(100, 50, 10, 10) == [["2", "3"]]
     assert paths(100, 50, 30, 20) == [["0", "1", "2", "3"]]
-    assert paths(10, 10, 100, 10) == [["0", "1", "2", "3"]], "small files before a large one do not stay for ever"
+    assert paths(10, 10, 100, 10) == [["0", "1", "2", "3"]]  # small files before a large one do not stay for ever
     assert paths(100, 50, 10) == []
 
 

@@ -54,7 +54,7 @@ def test_the_second_day_leaves_no_more_files_than_the_first(schedule: tuple[Path
     root, lines = schedule
     first, second = (lines[number * DAY]["stored"] for number in (1, 2))
     for table in LEDGERS:
-        assert second[table][0] < 2 * DAY, "landings and runs have rows there every hour"
+        assert second[table][0] < 2 * DAY  # landings and runs have rows there every hour
     assert _files(second) - _files(first) <= _files(first)
     for table in ("rewindow/journal", "rewindow/metrics", "year/hourly", "year/latest"):
         assert len(DeltaTable(str(root / "warehouse" / table)).file_uris()) < DAY, table
