@@ -106,7 +106,7 @@ CHANGES: dict[str, tuple[Callable[[], JobBinding], Callable[[], JobBinding], lis
     "limit of a suppress": (
         lambda: limited("90m"),
         lambda: limited("1m"),
-        ["limit of slow changed: 1h30m -> 1m", "holds of node slow changed: 1h30m -> 1m"],
+        ["limit of slow changed: 1h30m -> 1m", "holding time of node slow changed: 1h30m -> 1m"],
     ),
     "retention": (
         lambda: kept("1h"),

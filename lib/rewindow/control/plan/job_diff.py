@@ -20,7 +20,7 @@ from rewindow.control.plan.spec import OUTPUT, JobBinding, TableSpec, canonical_
 from rewindow.streams.duration import in_words
 from rewindow.streams.state.stores import SESSION
 
-_STORE_PARTS: Final = {"retention_ms": "retention", "window_size_ms": "window size", "holds_ms": "holds"}
+_STORE_PARTS: Final = {"retention_ms": "retention", "window_size_ms": "window size", "holds_ms": "holding time"}
 """Maps the name of a duration in the description of a node or store to the name that users see."""
 
 
