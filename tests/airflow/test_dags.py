@@ -219,7 +219,7 @@ def test_the_provider_is_known_and_fits_airflows_schema(airflow: Airflow, tmp_pa
     info = airflow.answers(code, env)
     modules = [module for kind in ("operators", "sensors", "triggers") for module in info[kind][0]["python-modules"]]
     assert modules == [
-        f"rewindow.airflow.{name}" for name in ("operators", "job_tasks", "job_runs", "sensors", "sensors", "job_runs")
+        f"rewindow.airflow.{name}" for name in ("operators", "job_tasks", "job_runs", "sensors", "triggers", "job_runs")
     ]
     loaded = f"import importlib; [importlib.import_module(name) for name in {modules!r}]"
     airflow.executes(loaded, env)

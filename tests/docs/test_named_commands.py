@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typer.main import get_command
 
-from rewindow.app.cli.app import app
+from rewindow.app.cli.entry import app
 from tests.docs.commands import commands
 from tests.docs.messages import PAGE, examples
 from tests.refusals import fixes

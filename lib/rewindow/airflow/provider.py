@@ -26,6 +26,6 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": [{"integration-name": NAME, "python-modules": ["rewindow.airflow.hooks"]}],
         "extra-links": ["rewindow.airflow.links.DatabricksRunLink", "rewindow.airflow.links.ReportLink"],
         "triggers": [
-            {"integration-name": NAME, "python-modules": ["rewindow.airflow.sensors", "rewindow.airflow.job_runs"]}
+            {"integration-name": NAME, "python-modules": ["rewindow.airflow.triggers", "rewindow.airflow.job_runs"]}
         ],
     }
