@@ -361,7 +361,7 @@ class History:
         self.counted["faults"] += 1
         self.is_altered = True
         self.perform(self.rng.choice([*LOOKS, "run counts", "verify counts", self.land_words(), "republish counts"]))
-        for name in [name for name, runs in self.known.branches.items() if runs]:
+        for name in [name for name, runs in self.known.branches.items() if runs or name == MAIN]:
             self.perform(f"republish counts --branch {name}")
         self.repaired()
         self.is_altered = False
