@@ -16,7 +16,7 @@ from rewindow.engine.worker.log_reader import InternalReader, LogReader
 from rewindow.errors import RewindowError
 from rewindow.streams.ordering import Rows
 from rewindow.streams.record import TopicPartition
-from rewindow.streams.serde.binding import bind_sink, bind_store
+from rewindow.streams.serde.types_to_columns import bind_sink, bind_store
 from rewindow.tables.delta.checkpoints import find_checkpoint
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger

@@ -36,7 +36,7 @@ PARTS = {
     "engine/worker/log_reader.py": "decode",
     "engine/worker/arrow_rows.py": "rows (decode, encode)",
     "streams/serde/schema.py": "rows (decode, encode)",
-    "streams/serde/binding.py": "rows (decode, encode)",
+    "streams/serde/types_to_columns.py": "rows (decode, encode)",
     "streams/ordering.py": "ordering",
     "streams/task.py": "task",
     "streams/batch": "task",

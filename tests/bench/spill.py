@@ -35,8 +35,8 @@ from rewindow.contracts.tasks import (
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.task_execution import run_task
 from rewindow.streams.checkpoint import TaskState
-from rewindow.streams.serde.binding import LogShapes, log_shape
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.types_to_columns import LogShapes, log_shape
 from rewindow.streams.settings import Limits, Semantics, Settings
 from tests.bench.results import LEAST_ROWS, machine
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from rewindow.contracts.tasks import ROWS_AT_ONCE
 from rewindow.engine.worker.staging import StagingTarget
-from rewindow.streams.serde.binding import LogShapes, log_shape
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.types_to_columns import LogShapes, log_shape
 
 if TYPE_CHECKING:
     from pathlib import Path

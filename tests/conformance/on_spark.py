@@ -24,8 +24,8 @@ from rewindow.engine.worker.changelog_reader import changelog_batches, row_colum
 from rewindow.errors import RewindowError
 from rewindow.streams.checkpoint import new_store
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.serde.binding import bind_sink, bind_store, bound
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.types_to_columns import bind_sink, bind_store, bound
 from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.checkpoints import find_checkpoint
 from rewindow.tables.delta.open_table import table_path

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rewindow import Count, Max, Mean, Min, StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
 from rewindow.dsl.operators.compound import Several
 from rewindow.streams.nodes import SinkNode
-from rewindow.streams.serde.binding import bind, bind_sink, bind_store, log_shape
 from rewindow.streams.serde.schema import Column, row_shape
+from rewindow.streams.serde.types_to_columns import bind, bind_sink, bind_store, log_shape
 from rewindow.testing import TopologyTestDriver
 from tests.refusals import refused
 

@@ -11,7 +11,7 @@ from rewindow import KTable, StreamsBuilder, Topology, versioned_store
 from rewindow.streams.checkpoint import new_store
 from rewindow.streams.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
 from rewindow.streams.nodes import ProcessorNode, SourceNode
-from rewindow.streams.serde.binding import bound
+from rewindow.streams.serde.types_to_columns import bound
 from rewindow.streams.state.spill import Disk
 from rewindow.streams.state.stores import PREFIX, StoreBuilder
 from rewindow.streams.topology import SubTopology

@@ -25,8 +25,8 @@ from rewindow.streams.checkpoint import Checkpoint, TaskState
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.ordering import Event, events, rows_of
 from rewindow.streams.record import row_class
-from rewindow.streams.serde.binding import bind_sink, bind_store, bound, log_shape
 from rewindow.streams.serde.schema import Column, row_shape
+from rewindow.streams.serde.types_to_columns import bind_sink, bind_store, bound, log_shape
 from rewindow.streams.task import Task
 from rewindow.testing import TopologyTestDriver
 from tests.properties.effort import examples

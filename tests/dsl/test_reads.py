@@ -28,8 +28,8 @@ from rewindow import (
     ValueTransformerWithKey,
 )
 from rewindow.dsl.type_checks import ReadsError
-from rewindow.streams.serde.binding import LogShapes, LogType, log_shape
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.types_to_columns import LogShapes, LogType, log_shape
 
 ROW = log_shape(
     (Column("amount", "double"), Column("country", "string"), Column("is_test", "boolean")), is_scalar=False

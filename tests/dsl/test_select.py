@@ -9,8 +9,8 @@ import pytest
 
 from rewindow import StreamsBuilder
 from rewindow.dsl.operators.select import Select, read_fields
-from rewindow.streams.serde.binding import bind_sink
 from rewindow.streams.serde.schema import Column, row_shape, scalar_shape
+from rewindow.streams.serde.types_to_columns import bind_sink
 from rewindow.testing import TopologyTestDriver
 from tests.refusals import containing, refused
 

@@ -9,7 +9,7 @@ import pytest
 from rewindow import JoinWindows, KStream, Materialized, StreamsBuilder, TimeWindows, join_store
 from rewindow.errors import TopologyError
 from rewindow.streams.metrics import EXPIRED_WINDOW_DROP, SKIPPED_RECORDS
-from rewindow.streams.serde.binding import EqualType, LogType
+from rewindow.streams.serde.types_to_columns import EqualType, LogType
 from rewindow.streams.settings import Semantics
 from rewindow.testing import TopologyTestDriver
 from tests.dsl.joined import Step, play, told

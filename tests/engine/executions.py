@@ -27,8 +27,8 @@ from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.task_execution import run_tasks
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import SUPPRESSION_BUFFER_COUNT, SUPPRESSION_BUFFER_SIZE
-from rewindow.streams.serde.binding import LogShapes, log_shape
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.types_to_columns import LogShapes, log_shape
 from rewindow.streams.settings import Semantics, Settings
 from rewindow.streams.topology import Topology
 

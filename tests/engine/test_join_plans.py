@@ -10,8 +10,8 @@ import pytest
 from rewindow import JoinWindows, KStream, StreamsBuilder, versioned_store
 from rewindow.contracts.tasks import Execution
 from rewindow.engine.worker.vectorized.choose_execution import describe_execution
-from rewindow.streams.serde.binding import log_shape
 from rewindow.streams.serde.schema import Column, Shape
+from rewindow.streams.serde.types_to_columns import log_shape
 
 TEXT, LONG = (
     log_shape((Column("user", "string"),), is_scalar=True),

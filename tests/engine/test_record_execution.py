@@ -41,9 +41,9 @@ from rewindow.contracts.tasks import (
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.task_execution import run_task
 from rewindow.streams.checkpoint import TaskState
-from rewindow.streams.serde.binding import LogShapes, log_shape
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.types_to_columns import LogShapes, log_shape
 from rewindow.streams.settings import Semantics
 from tests.refusals import containing, refused
 

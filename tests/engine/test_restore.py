@@ -13,8 +13,8 @@ from rewindow.engine.worker import changelog_reader
 from rewindow.engine.worker.changelog_reader import Restore
 from rewindow.engine.worker.staging import StagingTarget, stage_changes
 from rewindow.streams.checkpoint import TaskState
-from rewindow.streams.serde.binding import LogShapes, bind_store, log_shape
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.types_to_columns import LogShapes, bind_store, log_shape
 from rewindow.streams.state.stores import Stamped
 
 COLUMNS = (Column("offset", "long"), Column("timestamp", "long"), Column("user", "string"), Column("amount", "double"))

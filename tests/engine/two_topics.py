@@ -23,8 +23,8 @@ from rewindow.contracts.tasks import (
 from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.engine.worker.task_execution import run_tasks
 from rewindow.streams.checkpoint import TaskState
-from rewindow.streams.serde.binding import LogShapes, log_shape
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.types_to_columns import LogShapes, log_shape
 from rewindow.streams.settings import Limits, Semantics, Settings
 from rewindow.streams.topology import Topology
 from tests.engine.executions import Case, Written, write_log

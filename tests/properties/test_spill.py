@@ -19,7 +19,7 @@ from rewindow import (
 )
 from rewindow.engine.worker.sqlite_spill import SqliteSpill
 from rewindow.streams.nodes import ProcessorNode, SourceNode
-from rewindow.streams.serde.binding import bind_store, bound
+from rewindow.streams.serde.types_to_columns import bind_store, bound
 from rewindow.streams.settings import Limits, Settings
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.savepoint import Undo

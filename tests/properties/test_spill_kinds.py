@@ -16,7 +16,7 @@ from rewindow.errors import DataError
 from rewindow.streams.checkpoint import new_store
 from rewindow.streams.metrics import Measure
 from rewindow.streams.nodes import ProcessorNode, SourceNode
-from rewindow.streams.serde.binding import bound
+from rewindow.streams.serde.types_to_columns import bound
 from rewindow.streams.state.savepoint import UNDOABLE, Undo
 from rewindow.streams.state.spill import Disk, OpenSpill
 from rewindow.streams.state.stores import BUFFER, PREFIX, RECORDS, Store, StoreBuilder

@@ -23,8 +23,8 @@ from rewindow.engine.worker.arrow_rows import arrow_schema, decode, encode, enco
 from rewindow.errors import RewindowError
 from rewindow.streams.checkpoint import Checkpoint, TaskState
 from rewindow.streams.ordering import Event, events, rows_of
-from rewindow.streams.serde.binding import bind_sink, bind_store, bound, log_shape
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.types_to_columns import bind_sink, bind_store, bound, log_shape
 from rewindow.streams.task import Task
 from tests.properties.effort import examples
 from tests.properties.told import told

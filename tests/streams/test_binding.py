@@ -13,7 +13,8 @@ from rewindow import Count, Mean, Stamped, StoreBuilder, StreamsBuilder, Sum, Ti
 from rewindow.errors import ConfigError
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.record import row_class
-from rewindow.streams.serde.binding import (
+from rewindow.streams.serde.schema import Column, shape_of
+from rewindow.streams.serde.types_to_columns import (
     FieldType,
     LogType,
     RowType,
@@ -23,7 +24,6 @@ from rewindow.streams.serde.binding import (
     bind_store,
     log_shape,
 )
-from rewindow.streams.serde.schema import Column, shape_of
 from rewindow.streams.state.stores import BUFFER, KEY_VALUE, WINDOW
 from rewindow.streams.state.suppress_buffer import Buffered
 from tests.refusals import Refusal, refused

@@ -8,8 +8,8 @@ from typing import Annotated, Any, NamedTuple
 import pytest
 
 from rewindow import StreamsBuilder, Sum
-from rewindow.streams.serde.binding import bind
 from rewindow.streams.serde.schema import shape_of
+from rewindow.streams.serde.types_to_columns import bind
 from tests.refusals import refused
 
 Money = Annotated[Decimal, "DECIMAL(12,2)"]

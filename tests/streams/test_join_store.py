@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow import join_store
-from rewindow.streams.serde.binding import bind_store
+from rewindow.streams.serde.types_to_columns import bind_store
 from rewindow.streams.state.join_store import JoinStore, RecordKey, RecordStore
 from rewindow.streams.state.stores import JOIN, RECORDS, StoreBuilder
 from tests.refusals import Refusal, refused

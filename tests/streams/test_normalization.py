@@ -17,8 +17,8 @@ from rewindow import Change, Record, Stamped, StoreBuilder, Window, Windowed, ke
 from rewindow.errors import DataError
 from rewindow.streams.checkpoint import new_store
 from rewindow.streams.record import row_class
-from rewindow.streams.serde.binding import bind_store, bound, log_shape
 from rewindow.streams.serde.schema import Column, row_shape, shape_of
+from rewindow.streams.serde.types_to_columns import bind_store, bound, log_shape
 from rewindow.streams.state.stores import BUFFER
 from rewindow.streams.state.suppress_buffer import Update
 from rewindow.streams.topology import SubTopology

@@ -10,8 +10,8 @@ import pytest
 from rewindow import Change, StoreBuilder, StreamsBuilder, Window, Windowed, versioned_store
 from rewindow.dsl.operators.foreign_key_join import Answer, Sent, Subscription
 from rewindow.engine.worker.arrow_rows import arrow_schema, decode, encode_values
-from rewindow.streams.serde.binding import ChangeType, WindowedType, bind, bind_sink, bind_store
 from rewindow.streams.serde.schema import Shape
+from rewindow.streams.serde.types_to_columns import ChangeType, WindowedType, bind, bind_sink, bind_store
 from rewindow.streams.state.stores import PREFIX
 from rewindow.streams.state.versioned_store import Version, VersionKey
 from tests.refusals import refused

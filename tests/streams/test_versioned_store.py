@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from rewindow import StoreBuilder, versioned_store
 from rewindow.streams.checkpoint import new_store
-from rewindow.streams.serde.binding import bind_store, bound, log_shape
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.types_to_columns import bind_store, bound, log_shape
 from rewindow.streams.state.stores import Stamped
 from rewindow.streams.state.versioned_store import Put, VersionedStore, VersionKey
 from rewindow.streams.topology import SubTopology

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewindow.engine.worker.text import reading as module
-from rewindow.engine.worker.text.blocks import BadTextError
+from rewindow.engine.worker.text.file_text import BadTextError
 from rewindow.engine.worker.text.json_records import json_records
 from rewindow.engine.worker.text.reading import json_lines
 

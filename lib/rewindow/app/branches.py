@@ -33,7 +33,7 @@ from rewindow.control.run import RunReport
 from rewindow.control.verify import Verified, verify
 from rewindow.errors import UsageError, naming
 from rewindow.streams.record import known_time
-from rewindow.streams.serde.binding import bind_sink
+from rewindow.streams.serde.types_to_columns import bind_sink
 from rewindow.tables.shared.diff import TableDiff
 from rewindow.tables.shared.ledger import check_stored
 from rewindow.tables.shared.paths import safe_name

@@ -27,8 +27,8 @@ from rewindow.control.plan.spec import OUTPUT, JobBinding, RunSpec
 from rewindow.control.run import StagedRows
 from rewindow.errors import ConfigError, ExpectationError, LimitError
 from rewindow.streams.metrics import LATE_RECORD_DROP, sum_by_reason
-from rewindow.streams.serde.binding import LogShapes, bind_sink
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.types_to_columns import LogShapes, bind_sink
 from rewindow.streams.topology import Topology
 from rewindow.tables.delta.row_queries import QueryError, RowQueries, SlowQueryError, as_text, check_query, row_queries
 from rewindow.tables.shared.arrow_tables import arrow_schema

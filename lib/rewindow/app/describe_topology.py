@@ -15,8 +15,8 @@ from rewindow.engine.worker.vectorized.choose_execution import describe_executio
 from rewindow.streams.batch_processor import MANY, batch_limits
 from rewindow.streams.error_policy import policies_of
 from rewindow.streams.nodes import SourceNode
-from rewindow.streams.serde.binding import bind_sink, bind_store
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.types_to_columns import bind_sink, bind_store
 
 if TYPE_CHECKING:
     from rewindow.app.open_project import OpenProject

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rewindow.control.run import Engine
     from rewindow.engine.spark.spark_landing import SparkPasses
     from rewindow.engine.worker.landing.source_rows import ArrowSource
-    from rewindow.engine.worker.text.blocks import Part
+    from rewindow.engine.worker.text.file_text import Part
     from rewindow.engine.worker.text.reading import PartRead, TextRead
     from rewindow.tables.governed.table_access import CatalogAdapter
 

@@ -14,7 +14,7 @@ from rewindow.streams.settings import Semantics, Settings
 if TYPE_CHECKING:
     from rewindow.contracts.ingest import SourceOffsets
     from rewindow.streams.checkpoint import TaskState
-    from rewindow.streams.serde.binding import LogShapes
+    from rewindow.streams.serde.types_to_columns import LogShapes
     from rewindow.streams.topology import Topology
 
 ROWS_AT_ONCE = 65_536

@@ -9,7 +9,7 @@ from rewindow.dsl.materialized import StoreSpec
 from rewindow.dsl.stream import KStream
 from rewindow.dsl.table import KTable, kept_table
 from rewindow.streams.nodes import SourceNode
-from rewindow.streams.serde.binding import LogType
+from rewindow.streams.serde.types_to_columns import LogType
 from rewindow.streams.state.stores import StoreBuilder
 from rewindow.streams.topology import Topology
 

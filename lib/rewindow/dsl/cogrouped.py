@@ -19,7 +19,7 @@ from rewindow.dsl.table import KTable
 from rewindow.dsl.windowed import check_windows
 from rewindow.errors import TopologyError
 from rewindow.streams.processor import Processor
-from rewindow.streams.serde.binding import EqualType, WindowedType
+from rewindow.streams.serde.types_to_columns import EqualType, WindowedType
 from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
 from rewindow.streams.windows.time import GridWindows, Windows
 

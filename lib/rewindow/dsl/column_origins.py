@@ -21,7 +21,7 @@ from rewindow.dsl.operators.suppress import SuppressUntilTimeLimit, SuppressUnti
 from rewindow.dsl.operators.table_verbs import TableSource, TableToStream
 from rewindow.dsl.operators.window_aggregate import StreamAggregate, WindowAggregate
 from rewindow.streams.nodes import Node, ProcessorNode, SourceNode
-from rewindow.streams.serde.binding import LogShapes, bind_sink
+from rewindow.streams.serde.types_to_columns import LogShapes, bind_sink
 from rewindow.streams.topology import Topology
 
 _PASSING = (PassThrough, KeyedOnly, TableSource, TableToStream, SuppressUntilWindowCloses, SuppressUntilTimeLimit)

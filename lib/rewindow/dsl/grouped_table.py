@@ -17,7 +17,7 @@ from rewindow.dsl.operators.table_view import DerivedView, StoreView
 from rewindow.dsl.table import KTable
 from rewindow.errors import TopologyError
 from rewindow.streams.nodes import SinkNode
-from rewindow.streams.serde.binding import ChangeType
+from rewindow.streams.serde.types_to_columns import ChangeType
 from rewindow.streams.topology import REPARTITION_SUFFIX
 
 

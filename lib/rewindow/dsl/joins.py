@@ -24,7 +24,7 @@ from rewindow.dsl.windowed import check_made
 from rewindow.errors import TopologyError
 from rewindow.streams.duration import in_words, to_ms
 from rewindow.streams.nodes import ProcessorNode
-from rewindow.streams.serde.binding import EqualType
+from rewindow.streams.serde.types_to_columns import EqualType
 from rewindow.streams.state.stores import RECORDS, StoreBuilder
 from rewindow.streams.windows.join import JoinWindows
 

@@ -33,7 +33,7 @@ from rewindow.streams.deprecated_processors import LegacyProcessor, deprecated
 from rewindow.streams.duration import to_ms
 from rewindow.streams.nodes import PROCESS, Partitioner, TypedBy
 from rewindow.streams.processor import FixedKeyProcessor, Processor
-from rewindow.streams.serde.binding import EqualType
+from rewindow.streams.serde.types_to_columns import EqualType
 from rewindow.streams.settings import OnError
 from rewindow.streams.state.stores import StoreBuilder
 from rewindow.streams.windows.join import JoinWindows

@@ -24,7 +24,7 @@ from rewindow.dsl.operators.table_view import JoinedView, StoreView, TableView
 from rewindow.dsl.type_checks import EqualKeys
 from rewindow.errors import TopologyError
 from rewindow.streams.nodes import ProcessorNode
-from rewindow.streams.serde.binding import RowType
+from rewindow.streams.serde.types_to_columns import RowType
 from rewindow.streams.state.stores import KEY_VALUE, PREFIX, StoreBuilder
 from rewindow.streams.topology import Topology
 

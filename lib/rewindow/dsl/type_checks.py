@@ -20,8 +20,8 @@ from rewindow.dsl.operators.conditions import Compare, Condition, compares_in, n
 from rewindow.dsl.operators.expressions import Literal
 from rewindow.errors import ConfigError
 from rewindow.streams.record import Record, Windowed
-from rewindow.streams.serde.binding import LogShapes, LogType, WindowedType, bind
 from rewindow.streams.serde.schema import Shape, named_key
+from rewindow.streams.serde.types_to_columns import LogShapes, LogType, WindowedType, bind
 
 _CLASSES: Mapping[str, type[Any]] = {"string": str, "long": int, "double": float, "boolean": bool, "binary": bytes}
 _SHOWN = {

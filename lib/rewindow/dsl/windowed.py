@@ -26,7 +26,7 @@ from rewindow.dsl.operators.table_view import DerivedView, StoreView
 from rewindow.dsl.operators.window_aggregate import EmitStrategy, WindowAggregate
 from rewindow.dsl.table import KTable
 from rewindow.errors import TopologyError
-from rewindow.streams.serde.binding import WindowedType
+from rewindow.streams.serde.types_to_columns import WindowedType
 from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
 from rewindow.streams.windows.time import GridWindows, UnlimitedWindows, Windows
 

@@ -11,9 +11,9 @@ from rewindow.errors import DataError
 from rewindow.streams.checkpoint import Checkpoint, TaskState
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.record import UNKNOWN, Record
-from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store, bound
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 from rewindow.streams.serde.schema import OUTPUT_META, coerce, scalar_shape
+from rewindow.streams.serde.types_to_columns import LogShapes, bind_sink, bind_store, bound
 from rewindow.streams.settings import Semantics, Settings, TaskConfig
 from rewindow.streams.sink import Write
 from rewindow.streams.state.spill import Disk, OpenSpill, Span, SpilledRow

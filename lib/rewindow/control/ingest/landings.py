@@ -12,8 +12,8 @@ from rewindow.contracts.tasks import LogSpan
 from rewindow.control.plan.sequence import History
 from rewindow.errors import InvariantError
 from rewindow.streams.record import TopicPartition
-from rewindow.streams.serde.binding import LogShapes, log_shape
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.types_to_columns import LogShapes, log_shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import SIMULATED_TIME, kind_of, tags_of, type_of
 from rewindow.streams.nodes import SourceNode
 from rewindow.streams.record import UNKNOWN, TopicPartition
-from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store, unknown_topic
 from rewindow.streams.serde.schema import CHANGELOG_META, OUTPUT_META, PARTITION, Column
+from rewindow.streams.serde.types_to_columns import LogShapes, bind_sink, bind_store, unknown_topic
 from rewindow.streams.topology import SubTopology, Topology
 
 METRICS_TARGET = "metrics"

@@ -11,7 +11,14 @@ from typing import Any
 from rewindow.control.plan.spec import OUTPUT, JobBinding
 from rewindow.errors import HintMessage
 from rewindow.streams.nodes import Node, ProcessorNode, SinkNode
-from rewindow.streams.serde.binding import ChangeType, EqualType, FieldType, OptionalType, SumType, WindowedType
+from rewindow.streams.serde.types_to_columns import (
+    ChangeType,
+    EqualType,
+    FieldType,
+    OptionalType,
+    SumType,
+    WindowedType,
+)
 from rewindow.streams.state.stores import KEY_VALUE, SESSION, VERSIONED, WINDOW
 from rewindow.streams.topology import Topology
 

@@ -22,7 +22,7 @@ from rewindow.dsl.operators.builtin_aggregates import (
 )
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.record import maker, row_class
-from rewindow.streams.serde.binding import RowType
+from rewindow.streams.serde.types_to_columns import RowType
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from rewindow.errors import ConfigError, DataError
 from rewindow.streams.nodes import LeavesOut
 from rewindow.streams.processor import Processor
 from rewindow.streams.record import Record, maker, row_class
-from rewindow.streams.serde.binding import NamedType, NumberType, RowType
+from rewindow.streams.serde.types_to_columns import NamedType, NumberType, RowType
 
 Fields = tuple[tuple[str, Expression], ...]
 """Pairs ``(name, expression)``, one for each field."""

@@ -40,8 +40,8 @@ from rewindow.engine.worker.spark_json import Reader, json_readers
 from rewindow.engine.worker.task_execution import run_task
 from rewindow.errors import StorageError
 from rewindow.storage.scratch import scratch_folder
-from rewindow.streams.serde.binding import LogShapes
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.types_to_columns import LogShapes
 
 PACK_COLUMNS = GROUP, TASK, TOPIC, FIRST, LAST, PACK, PIECE = (
     "_group",

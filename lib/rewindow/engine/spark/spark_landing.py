@@ -58,7 +58,7 @@ from rewindow.engine.worker.landing.source_rows import ArrowSource, Portion, Row
 from rewindow.engine.worker.landing.source_types import UnsuitableError
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
-from rewindow.engine.worker.text.blocks import Part
+from rewindow.engine.worker.text.file_text import Part
 from rewindow.engine.worker.text.reading import PartRead, TextRead, read_into
 from rewindow.engine.worker.timestamps import arrivals_of
 from rewindow.errors import ConfigError, DataError, RewindowError

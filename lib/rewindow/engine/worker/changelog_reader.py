@@ -34,8 +34,8 @@ from rewindow.errors import StorageError
 from rewindow.storage.locations import is_uri
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.serde.binding import LogShapes, bind_sink
 from rewindow.streams.serde.schema import PARTITION, Column, Shape
+from rewindow.streams.serde.types_to_columns import LogShapes, bind_sink
 from rewindow.streams.state.stores import KEY_VALUE, WINDOW, StoreBuilder
 from rewindow.streams.topology import SubTopology, Topology, key_topics
 

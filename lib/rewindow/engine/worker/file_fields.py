@@ -26,8 +26,8 @@ from rewindow.contracts.source_fields import (
     written,
 )
 from rewindow.contracts.text_options import CSV, JSON, text_options
-from rewindow.engine.worker.text.blocks import BadTextError, Part, read_blocks
 from rewindow.engine.worker.text.csv_records import csv_header
+from rewindow.engine.worker.text.file_text import BadTextError, Part, read_blocks
 from rewindow.engine.worker.text.reading import header_of
 from rewindow.errors import ConfigError, RewindowError, SourceError, StorageError
 from rewindow.storage.locations import is_uri

@@ -42,8 +42,8 @@ from rewindow.engine.worker.timestamps import (
 )
 from rewindow.errors import ConfigError, DataError, SourceError
 from rewindow.streams.record import UNKNOWN, Record
-from rewindow.streams.serde.binding import log_shape
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.types_to_columns import log_shape
 
 _SHOWN_KEYLESS = 3
 """The most offsets of records without a key that a block names."""

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from rewindow.contracts.ingest import LATER, Piece, SourceLook, SourceSpec
 from rewindow.contracts.text_options import CSV, TEXT_FORMATS, text_options
 from rewindow.engine.worker.file_fields import has_rows
-from rewindow.engine.worker.text.blocks import decompressed
+from rewindow.engine.worker.text.file_text import decompressed
 from rewindow.errors import AccessError, ConfigError, LandedFileError, SourceError, check_utf8
 from rewindow.storage.locations import LOG
 

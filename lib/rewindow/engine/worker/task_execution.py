@@ -40,7 +40,7 @@ from rewindow.streams.metrics import ENFORCED_PROCESSING
 from rewindow.streams.nodes import SinkNode, SourceNode
 from rewindow.streams.ordering import Rows
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store, bound
+from rewindow.streams.serde.types_to_columns import LogShapes, bind_sink, bind_store, bound
 from rewindow.streams.settings import TaskConfig
 from rewindow.streams.sink import Sink, Write
 from rewindow.streams.state.spill import Disk

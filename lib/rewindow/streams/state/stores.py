@@ -96,7 +96,7 @@ class StoreBuilder:
     sends_tombstones: bool = field(default=True, compare=False)
     """For a suppress buffer: whether entries whose value is null are sent. False if only final results are sent."""
     bound_normalizers: Normalizers | None = field(default=None, compare=False, repr=False)
-    """Set when types are bound to the feed (`streams.serde.binding.bound`). Until then the Python types decide."""
+    """Set when types are bound to the feed (`streams.serde.types_to_columns.bound`). Until then the Python types decide."""
     codec: Codec | None = field(default=None, compare=False, repr=False)
     """Set when types are bound to the feed. Only a store with a codec can spill."""
 

@@ -62,7 +62,7 @@ from rewindow.engine.worker.landing.source_types import (
 )
 from rewindow.engine.worker.source_files import COMPRESSED
 from rewindow.engine.worker.text.accepted_values import ALL_KINDS, inferred_kind, kinds_of
-from rewindow.engine.worker.text.blocks import BadTextError, Part
+from rewindow.engine.worker.text.file_text import BadTextError, Part
 from rewindow.engine.worker.text.json_types import JsonType, Mixture, merge, mixtures, schema_type
 from rewindow.engine.worker.text.pages import Page, written
 from rewindow.engine.worker.text.reading import Fault, PartRead, PartReader, TextRead, header_of

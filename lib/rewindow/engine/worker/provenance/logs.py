@@ -24,7 +24,7 @@ from rewindow.engine.worker.provenance.behind import LogRow
 from rewindow.errors import DataError
 from rewindow.storage.locations import filesystem_of
 from rewindow.streams.ordering import Rows
-from rewindow.streams.serde.binding import LogShapes
+from rewindow.streams.serde.types_to_columns import LogShapes
 
 _BLOCK = 64
 """The clock is read again after this many rows. With smaller blocks, few more rows would be excluded."""

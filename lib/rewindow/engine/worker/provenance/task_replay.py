@@ -20,8 +20,8 @@ from rewindow.streams.nodes import Node, ProcessorNode, SinkNode, SourceNode, pa
 from rewindow.streams.ordering import Emission, Event, Rows, events, merge, rows_of
 from rewindow.streams.processor import Processor
 from rewindow.streams.record import UNKNOWN, Record
-from rewindow.streams.serde.binding import LogShapes, bind_sink, bound
 from rewindow.streams.serde.schema import Shape
+from rewindow.streams.serde.types_to_columns import LogShapes, bind_sink, bound
 from rewindow.streams.settings import TaskConfig
 from rewindow.streams.sink import Write
 from rewindow.streams.task import Task

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from rewindow.contracts.text_options import TextOptions
-from rewindow.engine.worker.text.blocks import BadTextError
+from rewindow.engine.worker.text.file_text import BadTextError
 from rewindow.engine.worker.text.json_records import gather
 from rewindow.engine.worker.text.pages import Records
 

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from rewindow.contracts.text_options import CSV, TextOptions
 from rewindow.engine.worker.text.accepted_values import ALL_KINDS, kinds_of
-from rewindow.engine.worker.text.blocks import (
+from rewindow.engine.worker.text.csv_records import csv_header, csv_rows, whole_records
+from rewindow.engine.worker.text.file_text import (
     BLOCK_BYTES,
     LARGEST,
     BadTextError,
@@ -28,7 +29,6 @@ from rewindow.engine.worker.text.blocks import (
     read_blocks,
     read_texts,
 )
-from rewindow.engine.worker.text.csv_records import csv_header, csv_rows, whole_records
 from rewindow.engine.worker.text.json_records import json_records
 from rewindow.engine.worker.text.json_types import JsonType, inferred, merge
 from rewindow.engine.worker.text.pages import Page, Records, written

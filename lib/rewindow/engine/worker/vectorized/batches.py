@@ -20,8 +20,8 @@ from rewindow.engine.worker.log_reader import SortedEpochs
 from rewindow.engine.worker.vectorized.arrays import Array, UnfitError
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.serde.binding import LogShapes, bind, bind_sink
 from rewindow.streams.serde.schema import Shape
+from rewindow.streams.serde.types_to_columns import LogShapes, bind, bind_sink
 from rewindow.streams.topology import Topology
 
 Columns = Mapping[str, pa.Array]

@@ -46,8 +46,8 @@ from rewindow.engine.worker.vectorized.row_functions import FUNCTIONS
 from rewindow.engine.worker.vectorized.value_folds import fold_for, indexes_of
 from rewindow.streams.error_policy import policies_of
 from rewindow.streams.nodes import Node, SinkNode, SourceNode
-from rewindow.streams.serde.binding import LogShapes, bind, bind_sink, bind_store
 from rewindow.streams.serde.schema import Column, Shape, windowed_shape
+from rewindow.streams.serde.types_to_columns import LogShapes, bind, bind_sink, bind_store
 from rewindow.streams.settings import OnError, Settings
 from rewindow.streams.state.stores import StoreBuilder
 from rewindow.streams.topology import SubTopology, Topology, describe_supplier

@@ -31,8 +31,8 @@ from rewindow.engine.worker.vectorized.prefix_operators import PrefixOperator
 from rewindow.engine.worker.vectorized.result_sizes import ResultSizes
 from rewindow.engine.worker.vectorized.row_functions import Calls
 from rewindow.streams.nodes import SinkNode, SourceNode
-from rewindow.streams.serde.binding import LogShapes
 from rewindow.streams.serde.schema import Column, Shape, row_shape, scalar_shape
+from rewindow.streams.serde.types_to_columns import LogShapes
 from rewindow.streams.state.stores import StoreBuilder
 from rewindow.streams.topology import SubTopology, Topology
 from rewindow.streams.windows.session_sliding import SessionWindows

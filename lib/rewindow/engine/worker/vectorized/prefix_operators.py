@@ -21,8 +21,8 @@ from rewindow.engine.worker.vectorized.arrays import NotVectorizableError, Unfit
 from rewindow.engine.worker.vectorized.batches import Batch, Columns, name_at
 from rewindow.engine.worker.vectorized.keys import decode_dictionary
 from rewindow.engine.worker.vectorized.row_functions import FUNCTIONS, Calls, apply_calls, bind_calls
-from rewindow.streams.serde.binding import LogShapes
 from rewindow.streams.serde.schema import Column, Shape, row_shape
+from rewindow.streams.serde.types_to_columns import LogShapes
 
 PrefixOperator = Condition | Fields | Calls
 _ARITHMETIC: Mapping[str, Any] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}

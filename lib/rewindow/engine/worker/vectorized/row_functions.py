@@ -21,9 +21,9 @@ from rewindow.engine.worker.vectorized.arrays import Array, NotVectorizableError
 from rewindow.engine.worker.vectorized.batches import Batch, name_at
 from rewindow.engine.worker.vectorized.keys import decode_dictionary
 from rewindow.errors import ConfigError
-from rewindow.streams.serde.binding import LogShapes, bind
 from rewindow.streams.serde.coercion import class_of
 from rewindow.streams.serde.schema import Column, Shape
+from rewindow.streams.serde.types_to_columns import LogShapes, bind
 
 FUNCTIONS = (Filter, MapValues, FlatMapValues, Peek)
 """The suppliers of the nodes that this module runs."""
