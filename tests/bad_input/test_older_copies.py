@@ -7,6 +7,8 @@ import shutil
 
 import pytest
 
+from rewindow.tables.delta.open_table import table_path
+from rewindow.tables.delta.table_rows import read_rows
 from tests.bad_input.chain import reads_totals
 from tests.bad_input.scene import FRESH, Bench, copy_of, goes_on, hour
 
@@ -75,3 +77,17 @@ def test_an_output_is_not_landed_from_a_run_whose_landings_are_gone(bench: Bench
     found = rows(bench)
     bench.done("rewind counts --to 0", "run counts")
     assert rows(bench) == found
+
+
+def test_republish_says_that_it_empties_an_output_from_before_a_reset(bench: Bench) -> None:
+    bench.done("reset counts --yes")
+    restore(bench, ("alerts",))
+    assert bench.json("republish counts")["emptied"] == ["alerts/totals"]
+    assert read_rows(table_path(str(bench.warehouse), "alerts/totals")).num_rows == 0
+    assert bench.json("republish counts")["emptied"] == []
+
+
+def test_a_run_of_replaced_landings_can_be_verified_after_what_verify_advises(bench: Bench) -> None:
+    bench.done("land activity --new-generation")
+    refusal = bench.refuses("verify counts", "run-input-missing")
+    bench.done(*re.findall(r"`rewindow (rewind [^`]+)`", refusal.message), "run counts", "verify counts")

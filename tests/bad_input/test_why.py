@@ -195,8 +195,8 @@ def summed(bench: Bench) -> Bench:
 def test_a_row_that_depends_on_state_of_other_code_names_the_change(summed: Bench) -> None:
     summed.edit("bench_job.py", "row.x * 2", "row.x * 3")
     goes_on(summed)
-    summed.refuses(STRADDLES, "row-not-replayed", reasons=containing("score in bench_job.py changed"))
-    summed.done("why totals ann")
+    summed.refuses(STRADDLES, "row-of-two-versions", changes=containing("score in bench_job.py changed"))
+    summed.done("why totals ann", "backfill counts --from 1 --branch fix", "promote counts fix", STRADDLES)
 
 
 def test_other_code_that_gives_the_same_row_is_noted(bench: Bench) -> None:

@@ -363,7 +363,8 @@ class JobBranches:
             self._tables.later_refusals(job, state).check_ledgers(branch)
             # One worker executes all tasks, in reverse order, so that the layout differs from that of the run.
             with naming(JOB=command_words(self._job, run.spec.branch), FEED=job.feed.definition.feed):
-                yield drive(verify(job, run, this_attempt(), project.engine_of(1), self._tables), on_step)
+                replay = verify(job, run, this_attempt(), project.engine_of(1), self._tables, of_branch)
+                yield drive(replay, on_step)
 
     def _waiting(self, branch: str) -> int:
         """Return how many landings wait for the next run of a branch; 0 if the branch has no run or is sealed."""

@@ -88,6 +88,8 @@ class Republished:
     lagged: Sequence[str] = field(default=())
     left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Maps each target to the runs whose rows left it, because their files were gone and no branch needs the runs."""
+    emptied: Sequence[str] = field(default=())
+    """The paths of tables that had rows from before the last `reset`, and lost them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +127,14 @@ def republish(
         left_out = without.get(target, ())
         decide = partial(decide_republish, branch=request.branch, target=target, table=table, without=left_out)
         yield from update(tables, job.name, f"republish {target}", decide)
-    yield from tables.publish(job.name, tables.state(job.name), request.branch)
+    emptied = []
+    for step in tables.publish(job.name, tables.state(job.name), request.branch):
+        verb, _, path = step.partition(" ")
+        emptied += [path] if verb == "empty" else []
+        yield step
     names = {run.spec.run: run.spec.name for run in state.committed}
     left_out_runs = {target: [names[number] for number in numbers] for target, numbers in without.items()}
-    return Republished(drift, targets, [run.spec.name for run in lost], lagged, left_out_runs)
+    return Republished(drift, targets, [run.spec.name for run in lost], lagged, left_out_runs, emptied)
 
 
 def _rows_left_out(

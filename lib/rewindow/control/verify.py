@@ -15,7 +15,7 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork
 from rewindow.control.plan.compatibility import check_has_landings
 from rewindow.control.plan.job_diff import differences_besides_tables
-from rewindow.control.plan.job_state import CommittedRun
+from rewindow.control.plan.job_state import Branch, CommittedRun
 from rewindow.control.plan.spec import Attempt, RunSpec, TargetTotal, totals
 from rewindow.control.run import Engine, Job, Tables, execute, known_results
 from rewindow.errors import CheckpointError, Lines
@@ -78,9 +78,12 @@ class LikeBefore:
 
 
 def verify(
-    job: Job, run: CommittedRun, attempt: Attempt, engine: Engine, tables: Scratch
+    job: Job, run: CommittedRun, attempt: Attempt, engine: Engine, tables: Scratch, branch: Branch | None = None
 ) -> Generator[str, None, Verified]:
-    """Replay one committed run. Raises `CheckpointError` (76) if the job's code differs from the code of the run."""
+    """Replay one committed run. Raises `CheckpointError` (76) if the job's code differs from the code of the run.
+
+    ``branch``: the branch of the run, whose name an error needs to say how its runs can be verified again.
+    """
     differences = differences_besides_tables(run.spec.binding, job.binding)
     if differences:
         listed = Lines(f"  - {line}" for line in differences)
@@ -91,7 +94,7 @@ def verify(
             changes=listed,
         )
     spec = replace(run.spec, attempt=attempt)
-    check_has_landings(run, job.feed)
+    check_has_landings(run, job.feed, branch)
     try:
         before, results = LikeBefore(engine, tables.reports(run)), known_results(run)
         reports = yield from execute(job, spec, before, tables, tables.scratch_roots, observe=results)

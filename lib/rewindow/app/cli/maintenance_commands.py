@@ -57,7 +57,12 @@ def republish(
     with printer.progress() as on_step:
         done = maintenance.republish(branch, output or [], all_tables=all_tables, on_step=on_step)
     left_out = {target: list(runs) for target, runs in done.left_out.items()}
-    lists = {"republished": list(done.republished), "repeated": list(done.repeated), "lagged": list(done.lagged)}
+    lists = {
+        "republished": list(done.republished),
+        "repeated": list(done.repeated),
+        "lagged": list(done.lagged),
+        "emptied": list(done.emptied),
+    }
     printer.result({"drift": dict(done.drift), **lists, "left_out": left_out}, _republished_lines(job, done))
 
 
@@ -204,9 +209,10 @@ def _republished_lines(job: str, done: Republished) -> Iterator[str]:
     yield from (f"{target} was republished." for target in done.republished)
     for target, runs in done.left_out.items():
         yield f"{target} no longer has rows of {', '.join(runs)}: their files were gone, and no branch needs the runs."
+    yield from (f"{path} had rows from before `reset`, and is empty again." for path in done.emptied)
     if done.lagged:
         yield f"Published what {', '.join(done.lagged)} lacked."
-    if not (done.drift or done.republished or done.repeated or done.lagged):
+    if not (done.drift or done.republished or done.repeated or done.lagged or done.emptied):
         yield f"The tables of {job} are intact."
 
 

@@ -24,7 +24,7 @@ from rewindow.app.why.output import Output, Row
 from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.job_diff import differences_besides_tables, removed_suppresses
 from rewindow.control.plan.job_state import CommittedRun
-from rewindow.control.plan.spec import OUTPUT, JobBinding, run_version
+from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, run_version
 from rewindow.engine.worker.provenance.behind import Behind, Wanted, find
 from rewindow.engine.worker.provenance.extent import extents, own_key
 from rewindow.engine.worker.provenance.origins import Cause
@@ -312,15 +312,25 @@ def not_given(output: Output, run: CommittedRun) -> RewindowError:
             run=name,
             changes=listed,
         )
-    reasons = [
-        *_other_code(output, run),
-        f"the code is not deterministic (`rewindow verify {command_words(output.job.name, output.branch.name)}`)",
-    ]
+    job, branch = output.job.name, output.branch.name
+    for earlier, changed in _other_code(output, run):
+        promotes = f", then `rewindow promote {job} NAME`" if branch == MAIN else ""
+        return CheckpointError(
+            "row-of-two-versions",
+            "run {run} made this row from state that run {earlier} had left with other code, so no version gives it alone:\n"
+            "{changes}\nTo get rows of one version, recompute them: `rewindow backfill {job} --from 1 --branch NAME`{promotes}",
+            run=name,
+            earlier=earlier,
+            changes=Lines(f"  - {line}" for line in changed),
+            job=job,
+            promotes=promotes,
+        )
     return CheckpointError(
         "row-not-replayed",
-        "a replay of run {run} and the runs before it does not give this row: {reasons}",
+        "a replay of run {run} and the runs before it does not give this row, so the code is not deterministic. Find the cause: "
+        "`rewindow verify {job}`",
         run=name,
-        reasons=", or ".join(reasons),
+        job=command_words(job, branch),
     )
 
 
@@ -331,11 +341,11 @@ def _altered(output: Output) -> Iterator[str]:
         yield f"{sentence}. Publish it again, then ask again: `rewindow republish {command_words(job, branch)}`"
 
 
-def _other_code(output: Output, run: CommittedRun) -> Iterator[str]:
-    """If an earlier run had other code, yield how the code of a run differs from the code of the last such run."""
+def _other_code(output: Output, run: CommittedRun) -> Iterator[tuple[str, list[str]]]:
+    """If an earlier run had other code, yield the name of the last one and how the code of ``run`` differs from its code."""
     for earlier in reversed(output.state.chain_to(run.spec.run)[:-1]):
         if changed := _changes(earlier.spec.binding, run.spec.binding):
-            yield f"it depends on state that run {earlier.spec.name} left with other code ({'; '.join(changed)})"
+            yield earlier.spec.name, changed
             return
 
 
