@@ -101,9 +101,12 @@ class History:
         for _ in range(self.rng.randint(*STEPS)):
             self.rng.choices(*zip(*EVENTS, strict=True))[0](self)
         self.repaired()
+        begun = len(self.log)
         for words in (self.land_words(), "run counts", "republish counts", "verify counts"):
             self.perform(words)
-        if self.known.branches[MAIN] and self.known.generation == self.known.branches[MAIN][-1].generation:
+        takes_back = any("follows ['rewind" in line for line in self.log[begun:])  # a run that is on hold
+        runs = self.known.branches[MAIN]
+        if runs and self.known.generation == runs[-1].generation and not takes_back:
             self.check(self.known.taken(MAIN) == self.known.landings, "the last run left landings")
 
     def check(self, fact: object, what: object) -> None:
