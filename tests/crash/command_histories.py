@@ -125,6 +125,8 @@ class History:
             self._kill(words)
         done = self._call(words)
         if done["code"] not in _good(words):
+            if done["name"] == "promoted-run-on-hold":
+                self.known.caught_up(words[2])
             return self._refused(line, done, depth)
         self.known.applied(words, self._until(words))
         self.compare(line)
@@ -170,7 +172,7 @@ class History:
         """Follow one way out of a refusal, then call the command again."""
         name = f"{done['code']} {done['name']}"
         self.counted[f"refused: {name}"] += 1
-        if done["code"] == 2:  # the command asks for what there is not
+        if done["code"] == 2 or done["name"] == "branch-closed":  # the command asks for what there is not
             return False
         ways = self._ways(line, done)
         self.check(ways and depth < DEPTH, f"no way out of {name}: {done['message']}")

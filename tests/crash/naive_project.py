@@ -72,7 +72,7 @@ class NaiveProject:
             case "backfill", *_:
                 self._backfill(branch, int(options["--from"]))
             case "promote", name, *_ if name in self.branches:
-                self._take(name, len(self.taken(MAIN)))
+                self.caught_up(name)
                 self.branches[MAIN] = self.branches.pop(name)
             case "drop", _, name:
                 self.branches.pop(name, None)
@@ -83,6 +83,10 @@ class NaiveProject:
                     run.is_accepted |= run.name == options["--run"]
             case "reset", *_:
                 self.branches = {MAIN: []}
+
+    def caught_up(self, branch: str) -> None:
+        """Let a branch take the landings of main, as `promote` does before it looks whether a run is on hold."""
+        self._take(branch, len(self.taken(MAIN)))
 
     def _land(self, until: int | None) -> None:
         landed = {row for landing in self.landings for row in landing}
