@@ -127,6 +127,7 @@ class History:
         if done["code"] not in _good(words):
             if done["name"] == "promoted-run-on-hold":
                 self.known.caught_up(words[2])
+                self.compare(line)
             return self._refused(line, done, depth)
         self.known.applied(words, self._until(words))
         self.compare(line)

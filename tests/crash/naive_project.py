@@ -6,7 +6,7 @@ A command that succeeded is applied by its words, so that an advice which is fol
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -42,6 +42,8 @@ class Taken:
     generation: int
     is_accepted: bool = False
     name: str = ""
+    is_of_main: bool = False
+    """Whether the run belongs to the branch from which this one starts. Its rows are in that branch's table only."""
 
 
 @dataclass
@@ -73,7 +75,7 @@ class NaiveProject:
                 self._backfill(branch, int(options["--from"]))
             case "promote", name, *_ if name in self.branches:
                 self.caught_up(name)
-                self.branches[MAIN] = self.branches.pop(name)
+                self.branches[MAIN] = [replace(run, is_of_main=False) for run in self.branches.pop(name)]
             case "drop", _, name:
                 self.branches.pop(name, None)
             case "rewind", *_:
@@ -118,7 +120,7 @@ class NaiveProject:
                 before += len(run.landings)
                 if before >= first or run.generation != self.generation:
                     break
-                kept.append(Taken(**vars(run)))
+                kept.append(replace(run, is_of_main=True))
             self.branches[branch] = kept
         self._take(branch, len(self.taken(MAIN)))
 
@@ -132,7 +134,7 @@ class NaiveProject:
         for run, added in zip(self.branches[branch], self._added(branch), strict=True):
             if not run.is_accepted and any(total > HOLD_ABOVE for _, _, total in added):
                 break
-            rows += added
+            rows += [] if run.is_of_main else added
         return sorted(rows)
 
     def _added(self, branch: str) -> Iterator[list[Total]]:
