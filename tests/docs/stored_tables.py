@@ -32,7 +32,8 @@ def page() -> str:
     return HEAD + "\n".join(
         (
             _section("Output tables", "`a/b` for the table `a.b`; `a/b__<branch>` on a branch other than `main`. It has the"
-                     " rows of all committed runs. A list, as `Collect` makes it, or another value without"
+                     " rows of all committed runs; that of a branch those of its own runs, not of the runs of main before"
+                     " it begins. A list, as `Collect` makes it, or another value without"
                      " a type of its own is a column of JSON text: `json.loads` reads it.",
                      _columns((KEY_AND_VALUE, *OUTPUT_META))),
             _section("Logs", "`logs/<feed>/<topic>`. The landed rows. Partitioned by `generation` and "
