@@ -20,7 +20,7 @@ MUTANTS_OF_FEEDS = (
     ),
     Mutant(
         "landing: a new generation that was interrupted is started again",
-        [Rewrite("control.ingest.land:steps", "if repeated:", "if False:")],
+        [Rewrite("control.ingest.land:_land_steps", "if repeated:", "if False:")],
         [Kill("land-again", "publish events")],
     ),
     Mutant(

@@ -134,7 +134,7 @@ def republish(
         yield step
     names = {run.spec.run: run.spec.name for run in state.committed}
     left_out_runs = {target: [names[number] for number in numbers] for target, numbers in without.items()}
-    return Republished(drift, targets, [run.spec.name for run in lost], lagged, left_out_runs, emptied)
+    return Republished(drift, targets, [run.spec.name for run in lost], lagged, left_out_runs, tuple(emptied))
 
 
 def _rows_left_out(
