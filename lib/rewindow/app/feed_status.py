@@ -200,18 +200,15 @@ class _Files:
 
     def _hold_due_rows(self, log: LogSpec, look: SourceLook, until_ms: int | None = None) -> bool | None:
         """Return whether files hold rows of an interval that is complete by ``until_ms``; None if only `land` can read that."""
-        from rewindow.engine.worker.landing.arrow_source import open_source  # noqa: PLC0415 - loads pyarrow
+        from rewindow.engine.worker.landing.arrow_landing import open_due  # noqa: PLC0415 - loads pyarrow
         from rewindow.engine.worker.landing.source_types import UnsuitableError  # noqa: PLC0415
-        from rewindow.engine.worker.landing.text_source import TextFiles, about_rows, open_text  # noqa: PLC0415
+        from rewindow.engine.worker.landing.text_source import TextFiles, about_rows  # noqa: PLC0415
 
         columns = self.columns[log.topic]
         try:
-            if log.source.format in TEXT_FORMATS:
-                if about_rows((*look.rest, *look.fresh)) > self.most_rows:
-                    return None
-                source = open_text(log, columns, look, self.window, 1, partial(TextFiles().read, log))
-            else:
-                source = open_source(log, columns, look, self.window, 1)
+            if log.source.format in TEXT_FORMATS and about_rows((*look.rest, *look.fresh)) > self.most_rows:
+                return None
+            source = open_due(log, columns, look, self.window, TextFiles(), 1)
             return (
                 None
                 if source.rows > self.most_rows

@@ -130,7 +130,8 @@ def republish(
     emptied = []
     for step in tables.publish(job.name, tables.state(job.name), request.branch):
         verb, _, path = step.partition(" ")
-        emptied += [path] if verb == "empty" else []
+        if verb == "empty":
+            emptied.append(path)
         yield step
     names = {run.spec.run: run.spec.name for run in state.committed}
     left_out_runs = {target: [names[number] for number in numbers] for target, numbers in without.items()}

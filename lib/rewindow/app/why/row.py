@@ -313,7 +313,8 @@ def not_given(output: Output, run: CommittedRun) -> RewindowError:
             changes=listed,
         )
     job, branch = output.job.name, output.branch.name
-    for earlier, changed in _other_code(output, run):
+    if (other := _other_code(output, run)) is not None:
+        earlier, changed = other
         promotes = f", then `rewindow promote {job} NAME`" if branch == MAIN else ""
         return CheckpointError(
             "row-of-two-versions",
@@ -341,12 +342,12 @@ def _altered(output: Output) -> Iterator[str]:
         yield f"{sentence}. Publish it again, then ask again: `rewindow republish {command_words(job, branch)}`"
 
 
-def _other_code(output: Output, run: CommittedRun) -> Iterator[tuple[str, list[str]]]:
-    """If an earlier run had other code, yield the name of the last one and how the code of ``run`` differs from its code."""
+def _other_code(output: Output, run: CommittedRun) -> tuple[str, list[str]] | None:
+    """Return the last earlier run that had other code, and how the code of ``run`` differs from it; None if there is none."""
     for earlier in reversed(output.state.chain_to(run.spec.run)[:-1]):
         if changed := _changes(earlier.spec.binding, run.spec.binding):
-            yield earlier.spec.name, changed
-            return
+            return earlier.spec.name, changed
+    return None
 
 
 def _changes(before: JobBinding, now: JobBinding) -> list[str]:

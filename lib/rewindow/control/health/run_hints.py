@@ -10,10 +10,7 @@ from rewindow.control.health.inputs import held_records, topics_read
 from rewindow.control.health.phrases import command_words, waits
 from rewindow.errors import HintMessage
 from rewindow.streams.duration import in_words
-from rewindow.streams.metrics import (
-    DROPS,
-    sum_by_reason,
-)
+from rewindow.streams.metrics import DROPS, sum_by_reason
 from rewindow.streams.nodes import LeavesOut, Node, ProcessorNode, SinkNode, SourceNode
 from rewindow.streams.topology import Topology, describe_supplier
 from rewindow.streams.windows.session_sliding import SessionWindows

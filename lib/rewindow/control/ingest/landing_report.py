@@ -24,6 +24,7 @@ from rewindow.config.feed import TABLE_FORMATS
 from rewindow.contracts.ingest import DAY_GRID, FILE_ORDER, FeedSpec, SourceLook
 from rewindow.contracts.instants import instant
 from rewindow.contracts.landing_protocol import Block
+from rewindow.control.health.phrases import counted
 from rewindow.control.health.waiting_sources import not_followed
 from rewindow.control.ingest.decide import DecidedLanding, all_refused
 from rewindow.control.ingest.discover import Due, NothingDue
@@ -221,7 +222,7 @@ def lost_from_quarantine(feed: FeedSpec, lost: Sequence[LostRows]) -> Iterator[W
             "No job reads them, so the feed goes on without them",
             feed=feed.feed,
             path=file.path,
-            rows="1 row" if file.rows == 1 else f"{file.rows:,} rows",
+            rows=counted(file.rows, "row"),
         )
 
 

@@ -31,15 +31,7 @@ from rewindow.engine.worker.landing.source_order import TopicOffsets, interleave
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.engine.worker.spark_json import canonical_json, json_readers
 from rewindow.engine.worker.staging import QuarantineWriter, record_text
-from rewindow.engine.worker.timestamps import (
-    Extractor,
-    InvalidTimestampError,
-    Judged,
-    Longs,
-    Refusal,
-    extract,
-    judge,
-)
+from rewindow.engine.worker.timestamps import Extractor, InvalidTimestampError, Judged, Longs, Refusal, extract, judge
 from rewindow.errors import ConfigError, DataError, SourceError
 from rewindow.streams.record import UNKNOWN, Record
 from rewindow.streams.serde.schema import Column

@@ -36,13 +36,7 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import release
 from rewindow.tables.delta.open_table import added_files, existing_table, open_table, table_path
 from rewindow.tables.delta.table_rows import files_of_job, read_file, table_files, table_schema
-from rewindow.tables.shared.publications import (
-    SHARED_TABLES,
-    log_id,
-    publication_id,
-    unknown_landings,
-    unknown_rows,
-)
+from rewindow.tables.shared.publications import SHARED_TABLES, log_id, publication_id, unknown_landings, unknown_rows
 
 OWNER = "rewindow.job"
 """The table property that names the only job that writes the table."""

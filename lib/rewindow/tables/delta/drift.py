@@ -21,13 +21,7 @@ from rewindow.errors import StorageError
 from rewindow.tables.delta.check_published import published_tables
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.open_table import table_path
-from rewindow.tables.delta.table_rows import (
-    TableFile,
-    files_of_job,
-    read_file,
-    table_files,
-    table_schema,
-)
+from rewindow.tables.delta.table_rows import TableFile, files_of_job, read_file, table_files, table_schema
 from rewindow.tables.shared.content_hash import sorted_rows
 from rewindow.tables.shared.diff import first_difference
 from rewindow.tables.shared.drift import Drift, difference_of, repeatable

@@ -18,7 +18,15 @@ from rewindow.control.plan.job_state import LedgerRow
 from rewindow.errors import DamagedFileError
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.open_table import open_table
-from rewindow.tables.delta.table_rows import TableFile, column_bounds, read_file, rows_of, table_files, table_schema
+from rewindow.tables.delta.table_rows import (
+    TableFile,
+    column_bounds,
+    may_have,
+    read_file,
+    rows_of,
+    table_files,
+    table_schema,
+)
 from rewindow.tables.shared.quarantine import IN_ORDER, Chosen
 
 
@@ -41,7 +49,7 @@ class FileQuarantine:
         conditions = [*_conditions(chosen)]
         self.lost.clear()
         for file in self.files:
-            if not self._may_have(file, chosen.name):
+            if chosen.name is not None and not may_have(self.names.get(file.path, (None, None)), [chosen.name]):
                 continue
             try:
                 rows = read_file(self.folder, file, self.schema)
@@ -58,11 +66,6 @@ class FileQuarantine:
             count += rows.num_rows
             kept = pa.concat_tables([kept, rows]).sort_by(by).slice(0, limit)
         return count, kept.take(pa.array(range(kept.num_rows - 1, -1, -1), pa.int64())) if last else kept
-
-    def _may_have(self, file: TableFile, name: str | None) -> bool:
-        """Return whether a file may have rows of a feed or job."""
-        first, last = self.names.get(file.path, (None, None))
-        return name is None or first is None or last is None or first <= name <= last
 
     @property
     def replaced_rows(self) -> int:

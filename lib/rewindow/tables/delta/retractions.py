@@ -24,6 +24,7 @@ from rewindow.tables.delta.table_rows import (
     column_bounds,
     files_of_job,
     files_without_runs,
+    may_have,
     read_file,
     table_files,
     table_schema,
@@ -79,14 +80,9 @@ def _retract_feed(path: str, table: DeltaTable, *, feed: str) -> Actions:
     actions: list[AddAction | RemoveAction] = []
     for file in table_files(path, table):
         smallest, largest = bounds.get(file.path, (None, None))
-        if _may_be_of(feed, smallest, largest):
+        if may_have((smallest, largest), [feed]):
             actions += _without(path, table, file, is_own, is_only=smallest == largest == feed)
     return actions
-
-
-def _may_be_of(name: str, smallest: str | None, largest: str | None) -> bool:
-    """Return whether a file with these bounds may have rows of a job or feed."""
-    return smallest is None or largest is None or smallest <= name <= largest
 
 
 def removals(path: str, table: DeltaTable, names: AbstractSet[str]) -> Actions:

@@ -192,13 +192,11 @@ def files_of_job(path: str, table: DeltaTable, column: str, job: str) -> list[Ta
     ``column``: the column with the job of a row.
     """
     bounds, without_runs = column_bounds(table, column), files_without_runs(table)
-    found = []
-    for file in table_files(path, table):
-        first, last = bounds.get(file.path, (None, None))
-        is_outside = first is not None and last is not None and not first <= job <= last
-        if not is_outside and file.path not in without_runs:
-            found.append(file)
-    return found
+    return [
+        file
+        for file in table_files(path, table)
+        if file.path not in without_runs and may_have(bounds.get(file.path, (None, None)), [job])
+    ]
 
 
 def column_bounds(table: DeltaTable, column: str) -> dict[str, tuple[Any, Any]]:
@@ -235,7 +233,7 @@ def rows_of_key(path: str, key: Mapping[str, Sequence[Any]]) -> pa.Table:
     files, schema, folder = table_files(path, table), table_schema(table), Folder(path)
     for name, values in key.items():
         bounds = column_bounds(table, name)
-        files = [file for file in files if _may_have(bounds[file.path], values)]
+        files = [file for file in files if may_have(bounds[file.path], values)]
     batches = (rows for file in files for rows in file_batches(folder, file, schema))
     return pa.concat_tables([schema.empty_table(), *(_of_key(rows, key) for rows in batches)]).sort_by(_WRITTEN)
 
@@ -246,7 +244,8 @@ def _of_key(rows: pa.Table, key: Mapping[str, Sequence[Any]]) -> pa.Table:
     return rows
 
 
-def _may_have(bounds: tuple[Any, Any], values: Sequence[Any]) -> bool:
+def may_have(bounds: tuple[Any, Any], values: Sequence[Any]) -> bool:
+    """Return whether a file may have one of these values in a column, given the column's bounds in the file."""
     low, high = bounds
     if low is None or high is None or low.__class__ is not values[0].__class__:
         return True

@@ -20,14 +20,7 @@ import pyarrow as pa
 from rewindow.control.plan.job_fold import fold, fold_row
 from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.spec import canonical_json
-from rewindow.control.plan.stored_rows import (
-    FORMAT,
-    StoredFold,
-    StoredRows,
-    known_part,
-    load_stored,
-    stored_json,
-)
+from rewindow.control.plan.stored_rows import FORMAT, StoredFold, StoredRows, known_part, load_stored, stored_json
 from rewindow.control.plan.stored_state import LAYOUT, state_lines, state_of
 from rewindow.errors import CheckpointError, InvariantError
 

@@ -31,10 +31,7 @@ from rewindow.contracts.ingest import (
     SourceSpec,
 )
 from rewindow.contracts.landing_protocol import Block, LandingEngine
-from rewindow.contracts.source_fields import (
-    SMALL_JSON_BYTES,
-    SourceFields,
-)
+from rewindow.contracts.source_fields import SMALL_JSON_BYTES, SourceFields
 from rewindow.contracts.text_options import CSV, JSON, TEXT_FORMATS
 from rewindow.engine.worker.bad_rows import naming_bad_rows
 from rewindow.engine.worker.file_fields import (
@@ -57,11 +54,7 @@ from rewindow.engine.worker.landing.sorted_runs import (
     write_runs,
 )
 from rewindow.engine.worker.landing.source_rows import ArrowSource, Portion, RowReader
-from rewindow.engine.worker.landing.source_types import (
-    UnsuitableError,
-    normalized,
-    schema_of,
-)
+from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized, schema_of
 from rewindow.engine.worker.landing.text_source import OnWorkers, TextFiles, open_text, text_fields, text_schema
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
@@ -71,6 +64,15 @@ from rewindow.storage.scratch import scratch_folder
 
 _Schedule = Callable[[LogWrite, ArrowSource], list[Block]]
 """A function that runs both passes of a large landing in workers."""
+
+
+def open_due(
+    spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, texts: TextFiles, partitions: int
+) -> ArrowSource:
+    """Return an `ArrowSource` with the due rows of a source. Raises as `open_text` or `open_source` does."""
+    if spec.source.format in TEXT_FORMATS:
+        return open_text(spec, columns, look, window, partitions, partial(texts.read, spec))
+    return open_source(spec, columns, look, window, partitions)
 
 
 class ArrowLandingEngine:
@@ -130,7 +132,7 @@ class ArrowLandingEngine:
         """Return the intervals in which the rows that are not landed arrived."""
         until_ms = FAR if window.until_ms is None else window.until_ms
         try:
-            source = self._open(spec, columns, look, replace(window, until_ms=FAR), 1)
+            source = open_due(spec, columns, look, replace(window, until_ms=FAR), self._texts, 1)
             return source.arrivals(intervals, until_ms)
         except UnsuitableError as error:
             return self._left(spec, look, error).intervals(spec, columns, look, window, intervals)
@@ -142,7 +144,7 @@ class ArrowLandingEngine:
         """
         everything = replace(look, fresh=(), rest=(*look.rest, *look.fresh))
         try:
-            return self._open(spec, columns, everything, ReadWindow(until_ms, FAR), 1).first_arrivals()
+            return open_due(spec, columns, everything, ReadWindow(until_ms, FAR), self._texts, 1).first_arrivals()
         except UnsuitableError as error:
             return self._left(spec, look, error).later(spec, columns, look, until_ms)
 
@@ -162,7 +164,7 @@ class ArrowLandingEngine:
     def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
         """Write the due rows of a log as staged files; return a block per landing and partition."""
         try:
-            source = self._open(write.spec, write.columns, look, window, write.partitions)
+            source = open_due(write.spec, write.columns, look, window, self._texts, write.partitions)
             is_here = source.rows <= self._most_rows
             if write.spec.source.format in TEXT_FORMATS:
                 is_here = not self._texts.are_on_workers(portion.page for portion in source.portions)
@@ -178,13 +180,6 @@ class ArrowLandingEngine:
         except UnsuitableError as error:
             return self._left(write.spec, look, error).write(write, look, window)
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
-
-    def _open(
-        self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, partitions: int
-    ) -> ArrowSource:
-        if spec.source.format in TEXT_FORMATS:
-            return open_text(spec, columns, look, window, partitions, partial(self._texts.read, spec))
-        return open_source(spec, columns, look, window, partitions)
 
     def _left(self, spec: LogSpec, look: SourceLook, error: UnsuitableError) -> LandingEngine:
         """Return the other engine, for a source that Arrow cannot read because of ``error``. Raises as `check_for_spark`."""

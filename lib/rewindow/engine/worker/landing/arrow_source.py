@@ -17,29 +17,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindow.contracts.ingest import (
-    ARRIVAL,
-    LogColumns,
-    LogSpec,
-    Piece,
-    ReadWindow,
-    SourceLook,
-)
-from rewindow.contracts.source_fields import (
-    is_read,
-    named_columns,
-    read_schema,
-)
-from rewindow.engine.worker.file_fields import (
-    check_not_empty,
-    shown,
-)
-from rewindow.engine.worker.landing.directories import (
-    DIRECTORY_TYPES,
-    check_values,
-    directory_types,
-    directory_values,
-)
+from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
+from rewindow.contracts.source_fields import is_read, named_columns, read_schema
+from rewindow.engine.worker.file_fields import check_not_empty, shown
+from rewindow.engine.worker.landing.directories import DIRECTORY_TYPES, check_values, directory_types, directory_values
 from rewindow.engine.worker.landing.parquet_files import (
     check_nanoseconds,
     check_types,

@@ -15,10 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindow.contracts.ingest import (
-    LogSpec,
-    Piece,
-)
+from rewindow.contracts.ingest import LogSpec, Piece
 from rewindow.contracts.reserved_names import other_name
 from rewindow.engine.worker.bad_rows import BadRowsError
 from rewindow.engine.worker.landing.source_types import (

@@ -20,21 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rewindow.contracts.ingest import (
-    ARRIVAL,
-    Arrivals,
-    Intervals,
-    LogColumns,
-    LogSpec,
-    Piece,
-    ReadWindow,
-    SourceLook,
-)
+from rewindow.contracts.ingest import ARRIVAL, Arrivals, Intervals, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.contracts.instants import MILLISECONDS, RANGES
 from rewindow.contracts.row_faults import ARRIVED_AT, NEVER_ARRIVED, UNREADABLE, other_unit
-from rewindow.contracts.source_fields import (
-    read_columns,
-)
+from rewindow.contracts.source_fields import read_columns
 from rewindow.engine.worker.bad_rows import BadRowsError, BadTimes, BadTimesFound, fix_of, wrong_text
 from rewindow.engine.worker.landing.parquet_files import StoredRows, naming_large, stored_batches
 from rewindow.engine.worker.landing.sorted_runs import (
@@ -47,13 +36,7 @@ from rewindow.engine.worker.landing.sorted_runs import (
     TIMESTAMP,
     order_name,
 )
-from rewindow.engine.worker.landing.source_types import (
-    INTEGERS,
-    TIMES,
-    arrow_type,
-    as_landed,
-    as_time,
-)
+from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, arrow_type, as_landed, as_time
 from rewindow.engine.worker.text.pages import Page
 from rewindow.engine.worker.text.text_rows import BadValueError, TextRows
 from rewindow.engine.worker.timestamps import arrivals_of

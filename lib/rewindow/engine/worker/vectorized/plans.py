@@ -11,16 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from rewindow.dsl.operators.select import Select, Where
-from rewindow.dsl.operators.stateless import (
-    Filter,
-    FlatMap,
-    FlatMapValues,
-    KeyedOnly,
-    Map,
-    MapValues,
-    Peek,
-    SelectKey,
-)
+from rewindow.dsl.operators.stateless import Filter, FlatMap, FlatMapValues, KeyedOnly, Map, MapValues, Peek, SelectKey
 from rewindow.dsl.operators.stream_join import StreamJoin
 from rewindow.dsl.operators.stream_table_join import StreamTableJoin
 from rewindow.dsl.operators.table_join import TableJoinSide
