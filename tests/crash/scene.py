@@ -16,7 +16,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
-from rewindow.app.check_expectations import JobExpectations, OutputExpectations
+from rewindow.app.job_expectations import JobExpectations, OutputExpectations
 from rewindow.config.feed import feed_spec
 from rewindow.contracts.expectations import Expectation, Kind, OnFail
 from rewindow.contracts.tasks import JobCode

@@ -18,11 +18,11 @@ from rewindow import (
     window_store,
 )
 from rewindow.engine.worker.sqlite_spill import SqliteSpill
+from rewindow.streams.error_policy import Undo
 from rewindow.streams.nodes import ProcessorNode, SourceNode
 from rewindow.streams.serde.types_to_columns import bind_store, bound
 from rewindow.streams.settings import Limits, Settings
 from rewindow.streams.state.key_value_store import KeyValueStore
-from rewindow.streams.state.savepoint import Undo
 from rewindow.streams.state.spill import Disk, OpenSpill
 from rewindow.streams.topology import SubTopology
 from rewindow.testing import LocalReplay

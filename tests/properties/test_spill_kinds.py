@@ -14,10 +14,10 @@ from rewindow import Window, Windowed, join_store, key_value_store, session_stor
 from rewindow.engine.worker.sqlite_spill import SqliteSpill
 from rewindow.errors import DataError
 from rewindow.streams.checkpoint import new_store
+from rewindow.streams.error_policy import UNDOABLE, Undo
 from rewindow.streams.metrics import Measure
 from rewindow.streams.nodes import ProcessorNode, SourceNode
 from rewindow.streams.serde.types_to_columns import bound
-from rewindow.streams.state.savepoint import UNDOABLE, Undo
 from rewindow.streams.state.spill import Disk, OpenSpill
 from rewindow.streams.state.stores import BUFFER, PREFIX, RECORDS, Store, StoreBuilder
 from rewindow.streams.state.suppress_buffer import Update

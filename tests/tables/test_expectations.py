@@ -15,7 +15,7 @@ from rewindow.contracts.expectations import Expectation, Kind, Observation, OnFa
 from rewindow.streams.serde.schema import OUTPUT_META, Column
 from rewindow.tables.delta.row_queries import QueryError, as_text, check_query, refused, row_queries
 from rewindow.tables.shared.arrow_tables import arrow_schema
-from rewindow.tables.shared.observations import needed_columns, observe_rows
+from rewindow.tables.shared.expectation_checks import needed_columns, observe_rows
 
 COLUMNS = (
     Column("user", "string"),

@@ -53,7 +53,7 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
             raise error
     expectations = None
     if paths.expectations:
-        from rewindow.app.check_expectations import bound_expectations  # noqa: PLC0415 - it loads Arrow and delta-rs
+        from rewindow.app.job_expectations import bound_expectations  # noqa: PLC0415 - it loads Arrow and delta-rs
 
         expectations = bound_expectations(root, config, binding, topology, code.load_logs())
     return Job(job, code, binding, feed, expectations, reached.unaligned_schedules)

@@ -21,9 +21,9 @@ from rewindow.control.health.inputs import Inputs, Unknown, known
 from rewindow.control.health.phrases import command_words
 from rewindow.control.health.waiting_results import stalled
 from rewindow.control.heartbeat import this_attempt, was_killed
-from rewindow.control.plan.compatibility import check_landings_now
+from rewindow.control.plan.compatibility import check_landings_now, is_accepted_code
 from rewindow.control.plan.job_diff import changes_since
-from rewindow.control.plan.planner import Alive, UpToDate, UpToDateButChanged, is_accepted_code, plan_run
+from rewindow.control.plan.planner import Alive, UpToDate, UpToDateButChanged, plan_run
 from rewindow.errors import RewindowError, naming
 
 if TYPE_CHECKING:

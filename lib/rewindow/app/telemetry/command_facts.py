@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rewindow.dsl.flows import Origin
+    from rewindow.dsl.column_origins import Origin
     from rewindow.streams.serde.schema import Column
 
 LAND, RUN, BACKFILL, PROMOTE, REWIND, PUBLISH = "land", "run", "backfill", "promote", "rewind", "publish"

@@ -21,8 +21,7 @@ from rewindow.control.ingest.landings import LANDING, Feed, Landing
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.control.run import Job, RunReport
-from rewindow.dsl.column_origins import column_origins
-from rewindow.dsl.flows import TIMESTAMP, Origin
+from rewindow.dsl.column_origins import TIMESTAMP, Origin, column_origins
 from rewindow.streams.record import known_time
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.shared.warehouse import Warehouse

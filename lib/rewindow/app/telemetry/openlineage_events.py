@@ -16,7 +16,7 @@ from rewindow.app.telemetry.command_facts import ColumnOrigins, Facts, Operation
 from rewindow.app.telemetry.openlineage_names import PARENT, ROOT, Caller, caller_in, dataset_of, job_of, symlink_of
 from rewindow.app.version import running_version
 from rewindow.contracts.exit_codes import what_next
-from rewindow.dsl.flows import Origin
+from rewindow.dsl.column_origins import Origin
 
 VERSION = running_version()
 PRODUCER = f"urn:rewindow:{VERSION}"

@@ -23,7 +23,7 @@ from rewindow.control.plan.branch_decisions import find_run
 from rewindow.errors import ConfigError, DataError, NothingFoundError, ReasonMessage, SourceError, UsageError
 from rewindow.streams.metrics import SKIPPED_RECORDS, sum_by_reason
 from rewindow.streams.serde.canonical_json import dump_value
-from rewindow.streams.serde.coercion import coerce_text, coercer
+from rewindow.streams.serde.normalizers import coerce_text, coercer
 from rewindow.streams.serde.schema import Column
 
 _MOST_NAMED = 5

@@ -15,10 +15,16 @@ from enum import StrEnum
 from typing import Any
 
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.job_diff import changed_parameters, without_edits
+from rewindow.control.plan.job_diff import (
+    changed_parameters,
+    changes_since,
+    code_changes,
+    removed_suppresses,
+    without_edits,
+)
 from rewindow.control.plan.job_state import Branch, CommittedRun
-from rewindow.control.plan.spec import BEGINNING, MAIN, OUTPUT, JobBinding, RunSpec, TableSpec
-from rewindow.errors import CheckpointError, SourceError
+from rewindow.control.plan.spec import BEGINNING, MAIN, OUTPUT, JobBinding, RunRequest, RunSpec, TableSpec
+from rewindow.errors import CheckpointError, Lines, SourceError
 
 _TAKEN_OVER = "`key=STREAM.key` takes it over from a stream, and the fields of a NamedTuple name any other key"
 
@@ -261,7 +267,7 @@ def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = N
     job = head.spec.job
     fix = f"Replay on a new branch: `rewindow run {job} --branch NAME`"
     if branch is not None and branch.name == MAIN:
-        last = next((run.spec for run in reversed(branch.runs) if _has(feed, run.spec)), None)
+        last = next((run.spec for run in reversed(branch.runs) if has_input_of(feed, run.spec)), None)
         to, begin = (last.name, last.input.last + 1) if last else (BEGINNING, 1)
         fix = f"Rewind to the shared landings and run again: `rewindow rewind {job} --to {to}`"
         # A replay that ends before this branch's last epoch could not be promoted.
@@ -277,7 +283,7 @@ def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = N
 
 def missing_landing(run: RunSpec, feed: Feed) -> str | None:
     """Describe the landing of a run that the feed's generation no longer has; None if it has all landings of the run."""
-    if _has(feed, run):
+    if has_input_of(feed, run):
         return None
     name = feed.definition.feed
     why = f"which generation {feed.definition.generation} of feed {name!r} does not share"
@@ -290,7 +296,7 @@ def missing_landing(run: RunSpec, feed: Feed) -> str | None:
     return f"run {run.name} depends on landing {run.input.last} of generation {run.input.generation}, {why}"
 
 
-def _has(feed: Feed, spec: RunSpec) -> bool:
+def has_input_of(feed: Feed, spec: RunSpec) -> bool:
     """Return whether the feed still has the last landing that a run read."""
     if spec.input.last > len(feed.landings) or spec.input.ledger != feed.ledger:
         return False
@@ -300,3 +306,81 @@ def _has(feed: Feed, spec: RunSpec) -> bool:
     # A ledger that was restored from an older copy gives its next landings the numbers of the lost ones.
     is_same = "" in {landing.attempt, spec.input.landed_by} or landing.attempt == spec.input.landed_by
     return is_same and landing.generation <= spec.input.generation
+
+
+def is_accepted_code(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest) -> bool:
+    """Return whether the next run accepts a change without `--accept-changes`.
+
+    It does if only code changed, and the job has ``on_code_change: accept`` or the branch has no runs of its own.
+    """
+    head = branch.head
+    is_only_code = head is not None and changes == code_changes(head.spec.binding.code, binding.code)
+    # A branch without its own runs recomputes from its fork, usually because the code changed, so it always accepts such changes.
+    return is_only_code and (request.accept_code or not branch.has_own_runs)
+
+
+def check_binding(branch: Branch, binding: JobBinding, request: RunRequest) -> tuple[str, ...]:
+    """Return the accepted changes since the checkpoint. Raises `CheckpointError` (76) for changes not accepted."""
+    head = branch.head
+    if head is None:
+        return ()
+    changes = changes_since(branch, binding)
+    held = {name: head.commit.held.get(name, 0) for name in removed_suppresses(head.spec.binding, binding)}
+    lost = ", ".join(f"{name!r} holds {count} records" for name, count in held.items() if count)
+    if changes:
+        _check_accepted(branch, binding, changes, request, lost)
+    if lost and not request.drop_buffered:
+        raise CheckpointError(
+            "suppress-removed",
+            "job {job!r}: a suppress was removed or renamed, but at the end of run {run} {records}, which "
+            "would be lost. If only its store was renamed, restore the name. Or put the suppress back with "
+            'until_time_limit("0s") until it is empty, or pass {run_option}',
+            run_option="--drop-buffered",
+            job=binding.job,
+            run=head.spec.name,
+            records=lost,
+        )
+    return tuple(changes)
+
+
+def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest, lost: str) -> None:
+    """Raise `CheckpointError` (76) unless the changes are compatible and accepted, now or by the pending plan."""
+    head = branch.head
+    if head is None:
+        return
+    reasons = obstacles(head.spec.binding, binding, branch.tables if branch.has_own_runs else {})
+    pending = None if request.replan else branch.pending
+    # The bindings are compared, too, because a second edit of a function has the same description as the accepted first edit.
+    was_accepted = pending is not None and pending.accepted == tuple(changes) and pending.binding.json == binding.json
+    if not reasons and (request.accept_changes or was_accepted):
+        return
+    if is_accepted_code(branch, binding, changes, request):
+        return
+    stores = verdicts(head.spec.binding, binding)
+    effects = [*(str(verdict) for verdict in stores if verdict.fit is not Fit.INCOMPATIBLE), *reasons]
+    effects += [f"a removed or renamed suppress {lost}, which need --drop-buffered"] if lost else []
+    replay = (
+        f"recompute on a branch, `rewindow backfill {binding.job} --from 1 --branch NAME`, and publish it with "
+        f"`rewindow promote {binding.job} NAME`"
+    )
+    renamed = [output for output, _, _ in changed_columns(branch.tables, binding.tables)] if branch.name == MAIN else []
+    if renamed:
+        replay = f"{another_table(binding.job, renamed)}, {replay}{keep_key(branch, binding)}"
+    fix, run_option = "Restore the code and settings of that run; or ", ""
+    if reasons:
+        fix = f"Cannot resume from this checkpoint. {fix}"
+        if branch.name == MAIN:
+            replay += f". Or start over with empty tables: `rewindow reset {binding.job}`"
+    else:
+        fix, run_option, replay = f"{fix}resume with these changes, ", "--accept-changes", f"; or {replay}"
+    raise CheckpointError(
+        "job-changed-since-checkpoint",
+        "job {job!r} has changed since the checkpoint of run {run}:\n{changes}{effects}{fix}{run_option}{replay}",
+        job=binding.job,
+        run=head.spec.name,
+        changes=Lines([*(f"  - {line}" for line in changes), ""]),
+        effects=Lines([f"Effect on the checkpoint: {'; '.join(effects)}.", ""] if effects else []),
+        fix=fix,
+        run_option=run_option,
+        replay=replay,
+    )

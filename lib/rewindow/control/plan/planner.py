@@ -29,22 +29,17 @@ from rewindow.control.ingest.feed_progress import interval_ends
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import check_case, check_open, decide_branch, decide_rewind, run_before
 from rewindow.control.plan.compatibility import (
-    Fit,
-    _has,
-    another_table,
-    changed_columns,
+    check_binding,
     check_kept,
     check_landings,
-    keep_key,
-    obstacles,
-    verdicts,
+    has_input_of,
 )
-from rewindow.control.plan.job_diff import changes_since, code_changes, removed_suppresses
+from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.job_fold import fold_row
 from rewindow.control.plan.job_state import Branch, JobState, LedgerRow
 from rewindow.control.plan.spec import BEGINNING, MAIN, Attempt, EpochSpan, JobBinding, RunRequest, RunSpec
 from rewindow.control.plan.stored_runs import run_of_request
-from rewindow.errors import CheckpointError, InvariantError, Lines, NotNowError, ReasonMessage, UsageError
+from rewindow.errors import CheckpointError, InvariantError, NotNowError, ReasonMessage, UsageError
 
 Alive = Callable[[Attempt], bool]
 """Returns whether the process of an attempt may still be alive (see `heartbeat.is_alive`)."""
@@ -111,12 +106,12 @@ def plan_run(
         check_landings(branch, feed)
     if through <= branch.last_epoch and not seals:
         if not branch.is_sealed:
-            _check_binding(branch, binding, request)
+            check_binding(branch, binding, request)
         return UpToDate(_why_nothing(branch, feed, through))
     if branch.is_sealed:
         raise _sealed(branch, binding.job)
     check_landings(branch, feed)
-    accepted = _check_binding(branch, binding, request)
+    accepted = check_binding(branch, binding, request)
     planned = _pending(branch, feed, request, through, alive)
     if planned is not None:
         taken, final = planned.input, planned.final
@@ -171,17 +166,6 @@ def _not_landed(feed: str, landing: int, count: int) -> NotNowError:
         landings=count,
         fix=fix,
     )
-
-
-def is_accepted_code(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest) -> bool:
-    """Return whether the next run accepts a change without `--accept-changes`.
-
-    It does if only code changed, and the job has ``on_code_change: accept`` or the branch has no runs of its own.
-    """
-    head = branch.head
-    is_only_code = head is not None and changes == code_changes(head.spec.binding.code, binding.code)
-    # A branch without its own runs recomputes from its fork, usually because the code changed, so it always accepts such changes.
-    return is_only_code and (request.accept_code or not branch.has_own_runs)
 
 
 def check_is_pending(state: JobState, spec: RunSpec) -> None:
@@ -259,73 +243,6 @@ def _arrived_by(feed: Feed, until_ms: int) -> int:
     return sum(1 for end in ends if end is not None and end <= until_ms)
 
 
-def _check_binding(branch: Branch, binding: JobBinding, request: RunRequest) -> tuple[str, ...]:
-    """Return the accepted changes since the checkpoint. Raises `CheckpointError` (76) for changes not accepted."""
-    head = branch.head
-    if head is None:
-        return ()
-    changes = changes_since(branch, binding)
-    held = {name: head.commit.held.get(name, 0) for name in removed_suppresses(head.spec.binding, binding)}
-    lost = ", ".join(f"{name!r} holds {count} records" for name, count in held.items() if count)
-    if changes:
-        _check_accepted(branch, binding, changes, request, lost)
-    if lost and not request.drop_buffered:
-        raise CheckpointError(
-            "suppress-removed",
-            "job {job!r}: a suppress was removed or renamed, but at the end of run {run} {records}, which "
-            "would be lost. If only its store was renamed, restore the name. Or put the suppress back with "
-            'until_time_limit("0s") until it is empty, or pass {run_option}',
-            run_option="--drop-buffered",
-            job=binding.job,
-            run=head.spec.name,
-            records=lost,
-        )
-    return tuple(changes)
-
-
-def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest, lost: str) -> None:
-    """Raise `CheckpointError` (76) unless the changes are compatible and accepted, now or by the pending plan."""
-    head = branch.head
-    if head is None:
-        return
-    reasons = obstacles(head.spec.binding, binding, branch.tables if branch.has_own_runs else {})
-    pending = None if request.replan else branch.pending
-    # The bindings are compared, too, because a second edit of a function has the same description as the accepted first edit.
-    was_accepted = pending is not None and pending.accepted == tuple(changes) and pending.binding.json == binding.json
-    if not reasons and (request.accept_changes or was_accepted):
-        return
-    if is_accepted_code(branch, binding, changes, request):
-        return
-    stores = verdicts(head.spec.binding, binding)
-    effects = [*(str(verdict) for verdict in stores if verdict.fit is not Fit.INCOMPATIBLE), *reasons]
-    effects += [f"a removed or renamed suppress {lost}, which need --drop-buffered"] if lost else []
-    replay = (
-        f"recompute on a branch, `rewindow backfill {binding.job} --from 1 --branch NAME`, and publish it with "
-        f"`rewindow promote {binding.job} NAME`"
-    )
-    renamed = [output for output, _, _ in changed_columns(branch.tables, binding.tables)] if branch.name == MAIN else []
-    if renamed:
-        replay = f"{another_table(binding.job, renamed)}, {replay}{keep_key(branch, binding)}"
-    fix, run_option = "Restore the code and settings of that run; or ", ""
-    if reasons:
-        fix = f"Cannot resume from this checkpoint. {fix}"
-        if branch.name == MAIN:
-            replay += f". Or start over with empty tables: `rewindow reset {binding.job}`"
-    else:
-        fix, run_option, replay = f"{fix}resume with these changes, ", "--accept-changes", f"; or {replay}"
-    raise CheckpointError(
-        "job-changed-since-checkpoint",
-        "job {job!r} has changed since the checkpoint of run {run}:\n{changes}{effects}{fix}{run_option}{replay}",
-        job=binding.job,
-        run=head.spec.name,
-        changes=Lines([*(f"  - {line}" for line in changes), ""]),
-        effects=Lines([f"Effect on the checkpoint: {'; '.join(effects)}.", ""] if effects else []),
-        fix=fix,
-        run_option=run_option,
-        replay=replay,
-    )
-
-
 def _pending(branch: Branch, feed: Feed, request: RunRequest, through: int, alive: Alive) -> RunSpec | None:
     """Return the plan of an unfinished attempt that the next run completes, or None.
 
@@ -336,7 +253,7 @@ def _pending(branch: Branch, feed: Feed, request: RunRequest, through: int, aliv
         return None
     _check_not_live(branch, request, alive)
     takes_more = planned.input.last > through or (planned.final and not request.final)
-    return None if request.replan or takes_more or not _has(feed, planned) else planned
+    return None if request.replan or takes_more or not has_input_of(feed, planned) else planned
 
 
 def _check_not_live(branch: Branch, request: RunRequest, alive: Alive) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 from rewindow.errors import DataError
 from rewindow.streams.record import row_class
 from rewindow.streams.serde.canonical_json import dump_value
-from rewindow.streams.serde.coercion import exact_context
+from rewindow.streams.serde.normalizers import exact_context
 from rewindow.streams.serde.types_to_columns import FieldType, ListType, OptionalType, RowType, SumType
 
 _MEAN = row_class(("total", "number"))

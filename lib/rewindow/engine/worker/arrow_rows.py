@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.errors import DataError
-from rewindow.streams.serde.coercion import class_of
+from rewindow.streams.serde.normalizers import class_of
 from rewindow.streams.serde.schema import Column, Shape, coerce
 
 Decodable: TypeAlias = pa.Array | npt.NDArray[np.object_]
@@ -102,7 +102,7 @@ def encode(rows: Sequence[tuple[Any, ...]], schema: pa.Schema, target: str) -> p
     """Return rows as a batch.
 
     Raises `DataError`, which names target, column and value, if a value does not fit its column exactly
-    (`streams.serde.coercion`).
+    (`streams.serde.normalizers`).
     """
     columns = zip(*rows, strict=True) if rows else [()] * len(schema)
     arrays = [_encode_column(field, values, target) for field, values in zip(schema, columns, strict=True)]

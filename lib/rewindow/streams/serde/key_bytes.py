@@ -27,7 +27,7 @@ from zlib import crc32
 from rewindow.errors import DataError
 from rewindow.streams.record import Windowed
 from rewindow.streams.serde.canonical_json import dump_value
-from rewindow.streams.serde.coercion import are_all
+from rewindow.streams.serde.normalizers import are_all
 
 Key = TypeVar("Key")
 

@@ -19,10 +19,12 @@ from typing import Any
 from rewindow.errors import ConfigError, DataError, TopologyError
 from rewindow.streams.record import Window, Windowed, maker, row_class
 from rewindow.streams.serde.canonical_json import dump_value, load_value
-from rewindow.streams.serde.coercion import Normalizer, coerce_long, coercer
 from rewindow.streams.serde.normalizers import (
     JsonType,
+    Normalizer,
     as_row,
+    coerce_long,
+    coercer,
     hints_of,
     is_row_type,
     json_type_of,

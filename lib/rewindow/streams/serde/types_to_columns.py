@@ -2,6 +2,7 @@
 
 A declared type is a Python type, None (undeclared: stored as JSON text), or one of the type expressions below. The DSL builds
 these expressions, whose meaning depends on the columns of a log. Binding is a pure function of the topology and these columns.
+The rows of changelogs have shapes of their own, for nullable values, values with timestamps, buffered updates and record keys.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.record import Change, row_class
-from rewindow.streams.serde.coercion import coerce_long
-from rewindow.streams.serde.normalizers import as_row, row_normalizer
+from rewindow.streams.serde.canonical_json import dump_value, load_value
+from rewindow.streams.serde.normalizers import as_row, coerce_long, row_normalizer
 from rewindow.streams.serde.schema import (
     CHANGELOG_META,
     INTERNAL_META,
@@ -33,13 +34,8 @@ from rewindow.streams.serde.schema import (
     sum_type,
     windowed_shape,
 )
-from rewindow.streams.state.changelog_schema import (
-    buffered_shape,
-    entry_codec,
-    nullable_shape,
-    record_key_shape,
-    stamped_shape,
-)
+from rewindow.streams.state.join_store import RecordKey
+from rewindow.streams.state.spill import Codec
 from rewindow.streams.state.stores import (
     BUFFER,
     JOIN,
@@ -48,9 +44,12 @@ from rewindow.streams.state.stores import (
     VERSIONED,
     WINDOW,
     Normalizers,
+    Stamped,
     StoreBuilder,
     canonical_normalizer,
+    stamped_normalizer,
 )
+from rewindow.streams.state.suppress_buffer import Buffered
 from rewindow.streams.state.versioned_store import Version, VersionKey
 
 if TYPE_CHECKING:
@@ -348,4 +347,81 @@ def _version_shape(value: Shape) -> Shape:
         lambda version: value.encode(version.value),
         lambda values: Version(value.decode(values)),
         lambda version: Version(value.normalize(version.value)),
+    )
+
+
+def nullable_shape(shape: Shape, marker: str) -> Shape:
+    """Return a shape with one more column. This boolean, called ``marker``, distinguishes a null value from a row of nulls."""
+    nulls = (None,) * len(shape.columns)
+    return Shape(
+        (*shape.columns, Column(marker, "boolean")),
+        lambda value: (*nulls, True) if value is None else (*shape.encode(value), False),
+        lambda values: None if values[-1] else shape.decode(values[:-1]),
+        lambda value: None if value is None else shape.normalize(value),
+    )
+
+
+def stamped_shape(shape: Shape) -> Shape:
+    """Return the shape of a `Stamped` value, given the shape of the value in it: its columns, then ``_timestamp``."""
+    return Shape(
+        (*shape.columns, Column("_timestamp", "long")),
+        lambda stamped: (*shape.encode(stamped.value), stamped.timestamp),
+        lambda values: Stamped(shape.decode(values[:-1]), values[-1]),
+        stamped_normalizer(shape.normalize),
+    )
+
+
+def buffered_shape(value: Shape) -> Shape:
+    """Return the shape of a `Buffered` entry, given the shape of its values: newest value, times, size, prior value."""
+    inner = nullable_shape(value, "_is_null")
+    priors = tuple(Column(f"_prior_{column.name}", column.type) for column in value.columns)
+    prior = nullable_shape(replace(value, columns=priors), "_no_prior")
+    width = len(inner.columns)
+    return Shape(
+        (
+            *inner.columns,
+            *(Column(f"_{name}", "long") for name in ("timestamp", "buffer_time", "size")),
+            *prior.columns,
+        ),
+        lambda e: (*inner.encode(e.value), e.timestamp, e.buffer_time, e.size, *prior.encode(e.prior)),
+        lambda values: Buffered(
+            inner.decode(values[:width]),
+            values[width],
+            values[width + 1],
+            prior.decode(values[width + 3 :]),
+            values[width + 2],
+        ),
+        lambda e: Buffered(
+            inner.normalize(e.value),
+            coerce_long(e.timestamp),
+            coerce_long(e.buffer_time),
+            prior.normalize(e.prior),
+            coerce_long(e.size),
+        ),
+    )
+
+
+def entry_codec(key: Shape, entry: Shape) -> Codec:
+    """Return the codec of a store's spilled rows: JSON text of the same columns as in the store's changelog."""
+    width = len(key.columns)
+
+    def load(text: str) -> tuple[Any, Any]:
+        values = load_value(text)
+        return key.decode(values[:width]), entry.decode(values[width:])
+
+    return Codec(
+        lambda row_key, held: dump_value((*key.encode_checked(row_key), *entry.encode_checked(held))),
+        load,
+        lambda row_key: dump_value(key.encode_checked(row_key)),
+        lambda text: key.decode(load_value(text)),
+    )
+
+
+def record_key_shape(key: Shape) -> Shape:
+    """Return the shape of a `RecordKey`: the key's columns, then ``_record_time`` and ``_record_number``."""
+    return Shape(
+        (*key.columns, Column("_record_time", "long"), Column("_record_number", "long")),
+        lambda where: (*key.encode(where.key), where.timestamp, where.number),
+        lambda values: RecordKey(key.decode(values[:-2]), values[-2], values[-1]),
+        lambda where: RecordKey(key.normalize(where.key), coerce_long(where.timestamp), coerce_long(where.number)),
     )

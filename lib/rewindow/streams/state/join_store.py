@@ -220,7 +220,7 @@ class RecordStore(GroupedStore):
         return merge(popped, map(_waiting, self._spilled.take_due(time_ms - 1)), key=_BY_TIME)
 
     def savepoint(self, key: Any, timestamp: int) -> Callable[[], None]:
-        """Return a function that restores the records with this key and timestamp (see `streams.state.savepoint`)."""
+        """Return a function that restores the records with this key and timestamp (see `streams.error_policy`)."""
         key = self._keys.as_stored(key)
         try:
             values = [value for _, value in self.fetch(key, timestamp, timestamp)]

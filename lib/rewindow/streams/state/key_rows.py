@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
-from rewindow.streams.serde.coercion import are_all
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key
+from rewindow.streams.serde.normalizers import are_all
 from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.spill import SpillFile
 from rewindow.streams.state.spilling_map import MemoryBudget, SpillingMap

@@ -8,9 +8,8 @@ from typing import Any
 
 from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.serde.coercion import are_all, stay_as_they_are
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key, encode_pair, span_of_first
-from rewindow.streams.serde.normalizers import copied, is_frozen
+from rewindow.streams.serde.normalizers import are_all, copied, is_frozen, stay_as_they_are
 from rewindow.streams.state.key_rows import KeyRows, SpillingKeyRows
 from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.spill import Disk, SpillFile
@@ -183,7 +182,7 @@ class KeyValueStore(Store):
         self._rows.hold(is_held=is_held)
 
     def savepoint(self, key: Any) -> Callable[[], None]:
-        """Return a function that restores the present row of a key (see `streams.state.savepoint`)."""
+        """Return a function that restores the present row of a key (see `streams.error_policy`)."""
         try:
             return self._rows.savepoint(self._keys.as_stored(key))
         except TypeError:

@@ -232,7 +232,7 @@ class SessionStore(GroupedStore):
         return self.fetch_all(0, MAX_MS)
 
     def savepoint(self, session: Windowed) -> Callable[[], None]:
-        """Return a function that restores what a write to this session will change (see `streams.state.savepoint`)."""
+        """Return a function that restores what a write to this session will change (see `streams.error_policy`)."""
         clock_ms, end_ms = self._latest_end_ms, session.window.end_ms
         changing = [session]
         try:

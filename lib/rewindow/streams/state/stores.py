@@ -21,9 +21,8 @@ from rewindow.errors import ConfigError, DataError, InvariantError
 from rewindow.streams.duration import to_ms
 from rewindow.streams.metrics import EXPIRED_WINDOW_DROP, Measure, Metrics
 from rewindow.streams.record import UNKNOWN, maker
-from rewindow.streams.serde.coercion import Normalizer, coerce_long
 from rewindow.streams.serde.key_bytes import canonical
-from rewindow.streams.serde.normalizers import json_type_of
+from rewindow.streams.serde.normalizers import Normalizer, coerce_long, json_type_of
 
 if TYPE_CHECKING:
     from rewindow.streams.state.spill import Codec
@@ -172,7 +171,7 @@ class Store(ABC):
 
     @abstractmethod
     def hold(self, *, is_held: bool) -> None:
-        """Set whether all writes must stay in memory, because an attempt may be rolled back (`streams.state.savepoint`)."""
+        """Set whether all writes must stay in memory, because an attempt may be rolled back (`streams.error_policy`)."""
 
     @abstractmethod
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:

@@ -211,7 +211,7 @@ class VersionedStore(GroupedStore):
         return iter([row for rows in groups for row in rows[self._unreachable([_version(*row) for row in rows]) :]])
 
     def savepoint(self, key: Any, timestamp: int) -> Callable[[], None]:
-        """Return a function that restores a key's versions and the clock (see `streams.state.savepoint`)."""
+        """Return a function that restores a key's versions and the clock (see `streams.error_policy`)."""
         key, clock_ms = self._keys.as_stored(key), self._clock_ms
         try:
             self._fetch(key)

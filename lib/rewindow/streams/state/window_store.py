@@ -157,7 +157,7 @@ class WindowStore(Store):
             self._spill.budget.hold(is_held=is_held)
 
     def savepoint(self, key: Any, start_ms: int) -> Callable[[], None]:
-        """Return a function that restores what a write to this key and window will change (see `streams.state.savepoint`)."""
+        """Return a function that restores what a write to this key and window will change (see `streams.error_policy`)."""
         own = self._windows.get(start_ms)
         if own is None:
             return self._savepoint_of_windows()

@@ -34,9 +34,9 @@ from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.delta.delta_log import CHECKPOINT_INTERVAL, checkpoint_interval
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import release
-from rewindow.tables.delta.open_table import added_files, existing_table, open_table, table_path
+from rewindow.tables.delta.open_table import existing_table, open_table, table_path
 from rewindow.tables.delta.table_rows import files_of_job, read_file, table_files, table_schema
-from rewindow.tables.shared.publications import SHARED_TABLES, log_id, publication_id, unknown_landings, unknown_rows
+from rewindow.tables.shared.publications import SHARED_TABLES, publication_id, unknown_rows
 
 OWNER = "rewindow.job"
 """The table property that names the only job that writes the table."""
@@ -253,11 +253,3 @@ def unknown_tables(warehouse: str, job: str, state: JobState, paths: Iterable[st
         if not is_known and _has_rows(table_path(warehouse, path), table, path, job):
             unknown.append(path)
     return unknown
-
-
-def check_log_claim(path: str, table: DeltaTable, ledger: str, feed: str) -> None:
-    """Check that the feed's ledger has published every generation that is in a log. Raises `CheckpointError` (76)."""
-    actions = added_files(table)
-    generations = pc.unique(actions["partition.generation"]).to_pylist() if actions.num_rows else []
-    if any(table.transaction_version(log_id(ledger, feed, number)) is None for number in generations):
-        raise unknown_landings(path, feed)

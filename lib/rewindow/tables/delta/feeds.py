@@ -15,12 +15,13 @@ from rewindow.control.plan.stored_rows import identity
 from rewindow.errors import StorageError, not_committed
 from rewindow.storage.locations import check_spark_reads
 from rewindow.tables.delta.commit import Retract, add_actions, check_writable, commit_actions
-from rewindow.tables.delta.create_table import check_log_claim, create_table
+from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Mark, mark_of
 from rewindow.tables.delta.ledger import LandingLedgers, Ledger
 from rewindow.tables.delta.log_tables import (
     LandedTimes,
+    check_log_claim,
     create_log,
     lost_files,
     lost_landings,

@@ -28,6 +28,7 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.open_table import added_files, direct_problem, existing_table, open_table
 from rewindow.tables.delta.table_rows import check_folders, table_files
 from rewindow.tables.shared.arrow_tables import arrow_schema
+from rewindow.tables.shared.publications import log_id, unknown_landings
 from rewindow.tables.shared.stored_feeds import LOG_PARTITIONS
 
 TIMES_CACHED = 16_000_000
@@ -198,3 +199,11 @@ def lost_landings(path: str, feed: str, change: str) -> CheckpointError:
         feed=feed,
         fix=_WITHOUT_COPY,
     )
+
+
+def check_log_claim(path: str, table: DeltaTable, ledger: str, feed: str) -> None:
+    """Check that the feed's ledger has published every generation that is in a log. Raises `CheckpointError` (76)."""
+    actions = added_files(table)
+    generations = pc.unique(actions["partition.generation"]).to_pylist() if actions.num_rows else []
+    if any(table.transaction_version(log_id(ledger, feed, number)) is None for number in generations):
+        raise unknown_landings(path, feed)

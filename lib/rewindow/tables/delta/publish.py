@@ -38,7 +38,6 @@ from rewindow.tables.delta.create_table import (
     SHORT_LOG,
     adopt_table,
     check_claim,
-    check_log_claim,
     check_owner,
     create_table,
     is_of_another,
@@ -46,7 +45,7 @@ from rewindow.tables.delta.create_table import (
     unknown_tables,
 )
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.log_tables import more_landings
+from rewindow.tables.delta.log_tables import check_log_claim, more_landings
 from rewindow.tables.delta.open_table import existing_table, open_table, table_path
 from rewindow.tables.delta.retractions import retract_all, retract_job, retract_runs
 from rewindow.tables.delta.table_rows import table_files, table_schema

@@ -36,7 +36,6 @@ from rewindow.contracts.text_options import CSV, JSON, TEXT_FORMATS
 from rewindow.engine.worker.bad_rows import naming_bad_rows
 from rewindow.engine.worker.file_fields import (
     csv_columns,
-    declared_columns,
     directory_columns,
     local_files,
     parquet_fields,
@@ -44,6 +43,7 @@ from rewindow.engine.worker.file_fields import (
 )
 from rewindow.engine.worker.landing.arrow_source import check_for_spark, inferred_schema, open_source
 from rewindow.engine.worker.landing.log_columns import log_columns, missing_columns, nested_renames
+from rewindow.engine.worker.landing.schema_ddl import declared_columns
 from rewindow.engine.worker.landing.sorted_runs import (
     Run,
     merged,

@@ -8,11 +8,9 @@ files with such values. Later values mean the same in both calendars, so Arrow r
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +20,7 @@ from rewindow.contracts.source_fields import is_read, named_columns, read_schema
 from rewindow.engine.worker.file_fields import check_not_empty, shown
 from rewindow.engine.worker.landing.directories import DIRECTORY_TYPES, check_values, directory_types, directory_values
 from rewindow.engine.worker.landing.parquet_files import (
+    check_calendar,
     check_nanoseconds,
     check_types,
     check_whole,
@@ -40,13 +39,6 @@ from rewindow.engine.worker.landing.source_types import (
     with_fields,
 )
 from rewindow.errors import SourceError
-
-_VERSION, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacyDateTime"
-_GREGORIAN_DAY = -141_427
-"""1582-10-15 in days since 1970."""
-_STANDARD_TIME_S = -2_208_988_800
-"""1900-01-01 in seconds since 1970. Spark converts earlier timestamps of the old calendar."""
-_PER_SECOND = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
 
 
 def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
@@ -211,7 +203,7 @@ def _portion(reader: RowReader, due: Portion, piece: Piece, look: SourceLook) ->
     if reader.spec.source.format == "parquet":
         check_types(reader.spec, piece.path, footer.schema, inside)
     check_stored(footer.schema, inside)
-    _check_calendar(piece.path, footer, inside)
+    check_calendar(piece.path, footer, inside)
     due = replace(due, piece=piece)
     groups = tuple(number for number in range(footer.num_row_groups) if not _is_over(reader, due, footer, number))
     rows = sum(footer.row_group(number).num_rows for number in groups)
@@ -224,44 +216,3 @@ def _is_over(reader: RowReader, due: Portion, footer: pq.FileMetaData, number: i
         return False
     last = reader.latest(due.piece, footer.row_group(number))
     return last is not None and last < due.from_ms
-
-
-def _check_calendar(path: str, footer: pq.FileMetaData, columns: Collection[str]) -> None:
-    """Raise `UnsuitableError` for a file in the old calendar that may have early values in one of ``columns``."""
-    if not _is_legacy(footer):
-        return
-    for index in range(footer.num_columns):
-        column = footer.schema.column(index)
-        least = _least(column) if column.path in columns else None
-        if least is not None and any(
-            _may_be_earlier(footer, group, index, least) for group in range(footer.num_row_groups)
-        ):
-            raise UnsuitableError(f"{path} has early dates in {column.path}, in the calendar of Spark before 3.0")
-
-
-def _is_legacy(footer: pq.FileMetaData) -> bool:
-    """Return whether a file is in the old calendar.
-
-    As in Spark, the writer's version or the key of the legacy mode decides.
-    """
-    stated = footer.metadata or {}
-    version = [int(part) for part in stated.get(_VERSION, b"").decode().split(".")[:1] if part.isdigit()]
-    return _LEGACY in stated or any(major < 3 for major in version)
-
-
-def _least(column: Any) -> int | None:
-    """Return the smallest stored value that means the same time in both calendars; None if all values mean the same."""
-    kind = json.loads(column.logical_type.to_json())
-    if kind["Type"] == "Date":
-        return _GREGORIAN_DAY
-    # Spark never converts local times, so all their values mean the same.
-    if kind["Type"] == "Timestamp" and kind["isAdjustedToUTC"]:
-        return _STANDARD_TIME_S * _PER_SECOND[kind["timeUnit"]]
-    return None
-
-
-def _may_be_earlier(footer: pq.FileMetaData, group: int, index: int, least: int) -> bool:
-    statistics = footer.row_group(group).column(index).statistics
-    if statistics is None or not statistics.has_min_max:
-        return statistics is None or statistics.null_count != footer.row_group(group).num_rows
-    return int(statistics.min_raw) < least

@@ -7,10 +7,11 @@ files with unsuitable types are refused before Spark reads them. Arrow reads the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -43,6 +44,13 @@ _PANDAS = ': pandas writes whole numbers with a null as DOUBLE, unless they have
 _UNSIGNED_DIGITS = 20
 """The digits of an unsigned BIGINT, which Spark reads as DECIMAL(20,0)."""
 _FROM_DATE, _TEXTS = ("date", "timestamp_ntz"), ("string", "binary")
+
+_VERSION, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacyDateTime"
+_GREGORIAN_DAY = -141_427
+"""1582-10-15 in days since 1970."""
+_STANDARD_TIME_S = -2_208_988_800
+"""1900-01-01 in seconds since 1970. Spark converts earlier timestamps of the old calendar."""
+_PER_SECOND = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
 
 
 def check_types(spec: LogSpec, path: str, schema: pq.ParquetSchema, wanted: Mapping[str, str]) -> None:
@@ -287,3 +295,44 @@ def naming_large(path: str) -> Iterator[None]:
             file=path,
             reason=str(error),
         ) from error
+
+
+def check_calendar(path: str, footer: pq.FileMetaData, columns: Collection[str]) -> None:
+    """Raise `UnsuitableError` for a file in the old calendar that may have early values in one of ``columns``."""
+    if not _is_legacy(footer):
+        return
+    for index in range(footer.num_columns):
+        column = footer.schema.column(index)
+        least = _least(column) if column.path in columns else None
+        if least is not None and any(
+            _may_be_earlier(footer, group, index, least) for group in range(footer.num_row_groups)
+        ):
+            raise UnsuitableError(f"{path} has early dates in {column.path}, in the calendar of Spark before 3.0")
+
+
+def _is_legacy(footer: pq.FileMetaData) -> bool:
+    """Return whether a file is in the old calendar.
+
+    As in Spark, the writer's version or the key of the legacy mode decides.
+    """
+    stated = footer.metadata or {}
+    version = [int(part) for part in stated.get(_VERSION, b"").decode().split(".")[:1] if part.isdigit()]
+    return _LEGACY in stated or any(major < 3 for major in version)
+
+
+def _least(column: Any) -> int | None:
+    """Return the smallest stored value that means the same time in both calendars; None if all values mean the same."""
+    kind = json.loads(column.logical_type.to_json())
+    if kind["Type"] == "Date":
+        return _GREGORIAN_DAY
+    # Spark never converts local times, so all their values mean the same.
+    if kind["Type"] == "Timestamp" and kind["isAdjustedToUTC"]:
+        return _STANDARD_TIME_S * _PER_SECOND[kind["timeUnit"]]
+    return None
+
+
+def _may_be_earlier(footer: pq.FileMetaData, group: int, index: int, least: int) -> bool:
+    statistics = footer.row_group(group).column(index).statistics
+    if statistics is None or not statistics.has_min_max:
+        return statistics is None or statistics.null_count != footer.row_group(group).num_rows
+    return int(statistics.min_raw) < least

@@ -28,9 +28,10 @@ from rewindow.contracts.source_fields import (
 )
 from rewindow.contracts.text_options import CSV, TextOptions, text_options
 from rewindow.engine.worker.bad_rows import BadRowsError, fix_of
-from rewindow.engine.worker.file_fields import check_has, declared_schema, directory_columns, shown, stored_fields
+from rewindow.engine.worker.file_fields import check_has, directory_columns, shown, stored_fields
 from rewindow.engine.worker.landing.directories import Values, directory_values
 from rewindow.engine.worker.landing.log_columns import not_a_time, source_types
+from rewindow.engine.worker.landing.schema_ddl import declared_schema
 from rewindow.engine.worker.landing.sorted_runs import shared_folder
 from rewindow.engine.worker.landing.source_rows import ArrowSource, Portion, RowReader, due_portions, reader_of
 from rewindow.engine.worker.landing.source_types import (

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from rewindow.contracts.tasks import Epoch
 from rewindow.dsl.operators.table_verbs import TableSource
 from rewindow.engine.worker.provenance.origins import Origin
-from rewindow.engine.worker.provenance.watched_stores import watch
-from rewindow.engine.worker.provenance.watcher import OnWrite, Taken, Watcher
+from rewindow.engine.worker.provenance.watcher import OnWrite, Taken, Watcher, watch
 from rewindow.errors import DataError
 from rewindow.streams.nodes import Node, ProcessorNode, SinkNode, SourceNode, partition_for
 from rewindow.streams.ordering import Emission, Event, Rows, events, merge, rows_of

@@ -21,7 +21,7 @@ from rewindow.engine.worker.vectorized.arrays import Array, NotVectorizableError
 from rewindow.engine.worker.vectorized.batches import Batch, name_at
 from rewindow.engine.worker.vectorized.keys import decode_dictionary
 from rewindow.errors import ConfigError
-from rewindow.streams.serde.coercion import class_of
+from rewindow.streams.serde.normalizers import class_of
 from rewindow.streams.serde.schema import Column, Shape
 from rewindow.streams.serde.types_to_columns import LogShapes, bind
 

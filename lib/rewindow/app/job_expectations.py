@@ -32,7 +32,7 @@ from rewindow.streams.serde.types_to_columns import LogShapes, bind_sink
 from rewindow.streams.topology import Topology
 from rewindow.tables.delta.row_queries import QueryError, RowQueries, SlowQueryError, as_text, check_query, row_queries
 from rewindow.tables.shared.arrow_tables import arrow_schema
-from rewindow.tables.shared.observations import (
+from rewindow.tables.shared.expectation_checks import (
     bounds_of,
     counted,
     examples_of,
