@@ -210,8 +210,8 @@ class _LookupContext(ValueContext):
         del interval, type, callback, options
         raise ConfigError(
             "joined-transformer-with-schedule",
-            "the join {join!r} looks values up in a transform_values whose transformer has a schedule, which only "
-            "a table with its own values can have: give transform_values a store=...",
+            "the join {join!r} looks values up in a transform_values without a store, whose transformer has a "
+            "schedule. Only a table that stores its values can have one: give transform_values a store=...",
             join=self.name,
         )
 

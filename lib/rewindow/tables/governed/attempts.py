@@ -50,7 +50,7 @@ def stage(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskReport]) -
     if staged != summary(attempt, reports):
         raise StorageError(
             "journal-differs-from-reports",
-            "attempt {attempt} differs in the journal from its reports: run again",
+            "the journal of attempt {attempt} does not contain what its tasks reported: run again",
             attempt=attempt,
         )
     return staged
