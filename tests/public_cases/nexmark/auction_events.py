@@ -1,6 +1,6 @@
 """The events of Nexmark as they are landed: persons, auctions and bids. Times are milliseconds.
 
-`SOURCES` has the addresses of the published events and rows: for RisingWave the folders of the events and of the rows.
+`SOURCES` has the addresses of the published events and rows.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ SOURCES = {
     ),
     "feldera": (
         "https://github.com/feldera/feldera/blob/5c7931d09fc37e0976143e50a81169dbd98ec0cc/sql-to-dbsp-compiler/SQL-compiler/src/test/java/org/dbsp/sqlCompiler/compiler/sql/suites/nexmark/NexmarkTest.java",
+        "https://github.com/feldera/feldera/blob/5c7931d09fc37e0976143e50a81169dbd98ec0cc/crates/nexmark/src/queries/q21.rs",
     ),
 }
 FOLDER = Path(__file__).parent

@@ -41,13 +41,13 @@ def outputs_of(query: str) -> list[str]:
     return [query, f"{query}-finals"] if hasattr(module_of(query), "FINALS") else [query]
 
 
-def plain(value: Any) -> Any:
-    """Return a number as its nearest double: decimals are published with all their digits."""
+def nearest(value: Any) -> Any:
+    """Return a number as the nearest double: decimals are published with all their digits."""
     return float(value) if isinstance(value, int | float | Decimal) else value
 
 
 def bag_of(rows: Iterable[Mapping[str, Any]], columns: Iterable[str]) -> Bag:
-    return Counter(tuple(plain(row[column]) for column in columns) for row in rows)
+    return Counter(tuple(nearest(row[column]) for column in columns) for row in rows)
 
 
 def changed(before: Bag, lines: Iterable[Mapping[str, Any]], columns: Iterable[str]) -> Bag:
