@@ -16,7 +16,7 @@ from rewindow import errors
 from rewindow.app.api.results import outcome_of_landing
 from rewindow.control.ingest.landing_report import LandReport
 from rewindow.control.plan.spec import RunRequest
-from tests.api.shop import edit, new_shop
+from tests.api.shop import edit, new_shop, replace
 from tests.refusals import containing, refused
 
 
@@ -62,6 +62,18 @@ def test_the_rows_of_an_output_are_those_that_head_prints(landed):
 def test_an_output_is_named_by_topic_table_or_job(landed, name):
     landed.run("daily_orders")
     assert landed.output(name).to_arrow().num_rows == 5
+
+
+def test_an_output_named_like_its_job_is_found_by_the_names_that_the_error_gives(shop):
+    edit(shop, "    return", '    builder.stream("orders").to("daily_orders")\n    return')
+    replace(shop.root / "conf/jobs/daily_orders.yaml", "outputs:", "outputs:\n  daily_orders: {table: shop.copies}")
+    shop.land("orders")
+    shop.run("daily_orders")
+    with pytest.raises(errors.UsageError) as refusal:
+        shop.output("daily_orders")
+    assert refusal.value.code == "output-not-named"
+    rows = [shop.output(name).to_arrow().num_rows for name in refusal.value.facts["outputs"].split(", ")]
+    assert sorted(rows) == [5, 10]
 
 
 def test_the_state_is_that_of_state_show(landed):

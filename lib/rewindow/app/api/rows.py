@@ -247,7 +247,8 @@ def output_source(project: OpenProject, job: str, name: str | None, *, branch: s
     topics = list(config.outputs)
     topic = topic_of(config, name) if name is not None else topics[0] if len(topics) == 1 else None
     if topic is None:
-        known = ", ".join(topics) or "none"
+        # A table's name finds its output everywhere, also if a topic has the name of the job.
+        known = ", ".join(output.table for output in config.outputs.values()) or "none"
         if name is not None:
             raise UsageError(
                 "output-unknown",
