@@ -3,7 +3,8 @@
 Each tutorial is a module of this folder with
 
 * SOURCE: the address of its input and of its rows
-* INPUT: the published records of each topic as JSON lines, topics in the order in which they were produced
+* INPUT: the published records of each topic as JSON lines, topics in the order in which they were produced; or a list of such
+  dictionaries, if a topic got more records after another one
 * LOGS: how each topic is landed, as under `logs` of a feed; `source` has only what is not the same for all
 * EXPECTED: the published rows of each output as JSON lines, in their order; columns that they do not name are not compared
 * LAST_OF: a column, if only the last row of each of its values is published, in any order
@@ -63,7 +64,8 @@ def project_of(tutorial: ModuleType, root: Path) -> OpenProject:
 
 def landings_of(tutorial: ModuleType, *, cut: bool) -> list[list[tuple[str, str]]]:
     """Divide the records, in the order of INPUT. The first landing has a record of each topic: a source without files is refused."""
-    records = [(topic, line) for topic, text in tutorial.INPUT.items() for line in text.strip().splitlines()]
+    rounds = tutorial.INPUT if isinstance(tutorial.INPUT, list) else [tutorial.INPUT]
+    records = [(topic, line) for texts in rounds for topic, text in texts.items() for line in text.strip().splitlines()]
     first = 1 + [topic for topic, _ in records].index(records[-1][0])
     bounds = [0, first, (first + len(records)) // 2, len(records)] if cut else [0, len(records)]
     return [records[low:high] for low, high in pairwise(bounds) if low < high]
