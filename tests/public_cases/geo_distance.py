@@ -59,12 +59,18 @@ def enriched(state: str, event: Any, center: Any) -> Enriched:
     )
 
 
+def kilometres(here: tuple[float, float], there: tuple[float, float]) -> float:
+    """Return the length of the great circle between two latitudes and longitudes, by the haversine formula."""
+    (latitude, longitude), (to_latitude, to_longitude) = here, there
+    north = sin(radians(to_latitude - latitude) / 2) ** 2
+    east = sin(radians(to_longitude - longitude) / 2) ** 2
+    east = east * cos(radians(latitude)) * cos(radians(to_latitude))
+    return 2 * EARTH_RADIUS_KM * asin(sqrt(north + east))
+
+
 def distance(event: Enriched) -> Distance:
-    """Return the length of the great circle between two places, by the haversine formula."""
-    north = sin(radians(event.RCT_LAT - event.IEV_LAT) / 2) ** 2
-    east = sin(radians(event.RCT_LONG - event.IEV_LONG) / 2) ** 2
-    east = east * cos(radians(event.IEV_LAT)) * cos(radians(event.RCT_LAT))
-    return Distance(event.IEV_CUSTOMER_NAME, 2 * EARTH_RADIUS_KM * asin(sqrt(north + east)))
+    here, there = (event.IEV_LAT, event.IEV_LONG), (event.RCT_LAT, event.RCT_LONG)
+    return Distance(event.IEV_CUSTOMER_NAME, kilometres(here, there))
 
 
 def build_topology() -> Topology:
