@@ -55,6 +55,8 @@ def build_topology() -> Topology:
     items = builder.table("items", store="item-rows")
     sales = builder.stream("sales").join(items, sold)
     by_item = sales.select_key(lambda item_id, sale: Item(item_id, sale.item_name), key=Item).group_by_key()
-    prices = {"PRICE_MIN": Min("price"), "PRICE_MAX": Max("price"), "PRICE_AVG": Mean("price")}
-    by_item.aggregate(prices, store="prices").to_stream().to("SALES_STATS")
+    prices = by_item.aggregate(
+        {"PRICE_MIN": Min("price"), "PRICE_MAX": Max("price"), "PRICE_AVG": Mean("price")}, store="prices"
+    )
+    prices.to_stream().to("SALES_STATS")
     return builder.build()

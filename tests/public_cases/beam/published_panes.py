@@ -107,10 +107,10 @@ CASES = {
         lateness=100,
     ),
     "known_late_data_watermark": Published(
-        [Watermark(5), Elements([2, 3, 7, 8]), Watermark(11), Panes([Pane(0, 9, [2, 3, 7, 8])])]
+        [Watermark(5), Elements([2, 3, 7, 8]), Watermark(11), Panes([Pane(0, 9, [2, 3, 7, 8])])], time="earliest"
     ),
     "known_late_data_no_watermark_hold_possible": Published(
-        [Watermark(8), Elements([2, 3, 7]), Watermark(11), Panes([Pane(0, 9, [2, 3, 7])])]
+        [Watermark(8), Elements([2, 3, 7]), Watermark(11), Panes([Pane(0, 9, [2, 3, 7])])], time="earliest"
     ),
 }
 
