@@ -12,6 +12,9 @@ import yaml
 from rewindow.app.open_project import OpenProject
 from rewindow.tables.delta.table_rows import read_rows
 
+Published = Mapping[str, str]
+"""The published records of each topic as JSON lines, in the order in which the topics were produced."""
+
 
 def project_of(
     root: Path, logs: Mapping[str, Mapping[str, Any]], jobs: Mapping[str, Mapping[str, Any]], *, partitions: int = 1
@@ -37,9 +40,10 @@ def project_of(
     return OpenProject.open(root)
 
 
-def landings_of(published: Mapping[str, str], *, cut: bool) -> list[list[tuple[str, str]]]:
+def landings_of(published: Published | list[Published], *, cut: bool) -> list[list[tuple[str, str]]]:
     """Divide the records, in their order. The first landing has a record of each topic: a source without files is refused."""
-    records = [(topic, line) for topic, text in published.items() for line in text.strip().splitlines()]
+    rounds = published if isinstance(published, list) else [published]
+    records = [(topic, line) for texts in rounds for topic, text in texts.items() for line in text.strip().splitlines()]
     first = 1 + [topic for topic, _ in records].index(records[-1][0])
     bounds = [0, first, (first + len(records)) // 2, len(records)] if cut else [0, len(records)]
     return [records[low:high] for low, high in pairwise(bounds) if low < high]

@@ -3,7 +3,8 @@
 Each tutorial is a module of this folder with
 
 * SOURCE: the address of its input and of its rows
-* INPUT: the published records of each topic as JSON lines, topics in the order in which they were produced
+* INPUT: the published records of each topic as JSON lines, topics in the order in which they were produced; or a list of such
+  dictionaries, if a topic got more records after another one
 * LOGS: how each topic is landed, as under `logs` of a feed; `source` has only what is not the same for all
 * EXPECTED: the published rows of each output as JSON lines, in their order; columns that they do not name are not compared
 * LAST_OF: a column, if only the last row of each of its values is published, in any order
