@@ -124,10 +124,7 @@ class Stalled:
         return self.message()
 
     def message(self, beyond: str = "") -> FindingMessage:
-        """Return the message that says which results wait for which partitions.
-
-        ``beyond``: words on how far a limit is exceeded.
-        """
+        """Return which results wait for which partitions, as a message. ``beyond``: words on how far a limit is exceeded."""
         count = "results" if self.results is None else counted(self.results, "result")
         shown = [*self.newest_ms.items()][:_MOST_NAMED]
         more = f" and {len(self.newest_ms) - len(shown)} more" if len(self.newest_ms) > len(shown) else ""
@@ -306,10 +303,7 @@ def _held_back(inputs: Inputs, timed: TimedNode, partition: int, closes_at: int)
 
 
 def _reaching(inputs: Inputs, timed: TimedNode, partition: int, closes_at: int) -> int:
-    """Return how many landings that no run has replayed advance a node's clock in a partition.
-
-    Returns 0 if even the last of them leaves the clock before ``closes_at``.
-    """
+    """Return how many landings that no run has replayed advance a node's clock; 0 if it stays before ``closes_at`` anyway."""
     waiting = inputs.feed.landings[inputs.head.spec.input.last :]
     if timed.sub_topology or inputs.follows_watermark:
         return len(waiting)
