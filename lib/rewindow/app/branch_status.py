@@ -49,7 +49,7 @@ def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, 
 
 
 def with_all_reasons(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """Return ``done`` with what else the user should know about the branch and the feed added to its reason.
+    """Add to the reason of ``done`` what else the user should know about the branch and the feed. Return the result.
 
     ``done`` is the result of a run for which there is nothing to do.
     """
@@ -59,7 +59,10 @@ def with_all_reasons(root: Path, tables: Warehouse, job: Job, request: RunReques
 
 
 def _with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """Return ``done`` with the changes of the code since the checkpoint, if there are any and another run is possible."""
+    """Return ``done``.
+
+    If the code has changed since the checkpoint and another run is possible, the result lists the changes.
+    """
     branch = tables.state(job.name).branch(request.branch)
     changed = changes_since(branch, job.binding)
     if not changed or branch.head is None or branch.is_sealed:
@@ -69,7 +72,7 @@ def _with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDa
 
 
 def _with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """Return ``done``. If the branch replayed rows of another job's runs and these runs were removed, its reason says so."""
+    """Return ``done``, with a note in its reason if the branch replayed rows of another job's runs that were since removed."""
     feed = job.feed.definition.feed
     of = replayed_removed(root, tables, feed, tables.state(job.name).branch(request.branch).last_epoch)
     if not of:
@@ -79,7 +82,7 @@ def _with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, 
 
 
 def _with_refused_landing(root: Path, job: Job, done: UpToDate) -> UpToDate:
-    """Return ``done``. If the feed's file is invalid, so that the next landing would be refused, its reason says so."""
+    """Return ``done``, with a note in its reason if the feed's file is invalid, because the next landing would be refused."""
     feed = job.feed.definition.feed
     try:
         load_feed(root, feed)

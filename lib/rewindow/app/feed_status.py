@@ -176,7 +176,7 @@ class _Files:
     def behind(self, through_ms: int) -> Iterator[str]:
         """Yield the logs whose new files certainly have rows that arrived before the landed intervals end (``through_ms``)."""
         for log in (spec for spec in self.spec.logs if self.looks[spec.topic].fresh):
-            # A row arrives with a commit of its table, so rows of tables are never behind.
+            # Rows of a table arrive with the table's commits, so none of them arrives in an interval that is already landed.
             if log.source.format not in TABLE_FORMATS:
                 with suppress(SourceError):  # `land` reports the error of the files
                     if self._hold_due_rows(log, replace(self.looks[log.topic], rest=()), through_ms):

@@ -223,7 +223,8 @@ class AlertsConfig(ConfigValue):
     freshness_ms: DurationMs | None = Field(default=None, alias="freshness")
     """How far the watermark of the job's last run may be behind the present time, like ``2h``."""
     silent_ms: DurationMs | None = Field(default=None, alias="silent")
-    """If results wait for a partition: by how much newer records of other partitions may be than its newest, like ``1d``."""
+    """If results wait for a partition: the largest allowed time between the partition's newest record and the feed's newest
+    record, like ``1d``."""
     waiting: int | None = Field(default=None, ge=0)
     """Number of landings that may wait to be processed."""
     late: _Share | None = None
@@ -233,7 +234,7 @@ class AlertsConfig(ConfigValue):
     expired: _Share | None = None
     """Share of the records that may be expired. The store that drops most expired records counts."""
     quarantined: _Share | None = None
-    """Share of the records that may be quarantined, by the job's nodes and by its landings together."""
+    """Share of the records that may be quarantined: by the job's nodes and by the landings of its feed, added together."""
     runs: int = Field(default=24, ge=1, le=400)
     """How many of the last runs the shares are computed from."""
     files: int | None = Field(default=None, ge=1)

@@ -37,7 +37,8 @@ class ReachedCode(NamedTuple):
     """The parts of the project's code that the nodes of a topology reach."""
 
     version: dict[str, str]
-    """The digests of the parts, by name. Code of libraries counts by name only: each attempt records the libraries' versions."""
+    """The digests of the parts, by name. For code of libraries, only the name counts. Each attempt records the libraries'
+    versions."""
     unaligned_schedules: list[str]
     """``file:line`` of each call that makes a schedule on stream time without an alignment (D2).
 

@@ -333,7 +333,8 @@ def _spread(row: Sequence[_Item], wanted: Mapping[_Item, float], widths: Mapping
     offsets = [0.0]
     for item, following in pairwise(row):
         offsets.append(offsets[-1] + (widths[item] + widths[following]) / 2 + GAP)
-    # A block is a group of neighbouring items that are moved together: the sum of their wanted positions, and their number.
+    # A block is a group of neighbouring items that share a position. It is stored as (sum of wanted positions, number of
+    # items).
     blocks: list[tuple[float, int]] = []
     for item, offset in zip(row, offsets, strict=False):
         blocks.append((wanted[item] - offset, 1))

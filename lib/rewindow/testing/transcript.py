@@ -21,11 +21,15 @@ An ``expect`` step must list the records that the step before sent, in order. Ot
 ``metrics``    totals since the start, by ``name`` or ``name/reason``: ``{late-record-drop: 1}``
 ============== ==========================================================================================
 
-The topic may be omitted if the topology has only one. Times are epoch milliseconds or durations since the epoch. A mapping
-is a row, even within a value; ``!map {a: 1}`` is a dictionary, ``!decimal 10.50`` a ``Decimal``; a windowed key is
-``{key: ann, start: 0s, end: 1h}``. A step with ``error: some words`` must fail with these words in the message; records
-sent before the error need not be expected. A case may have ``with:`` (arguments of the topology's function), ``semantics``,
-``wall_clock``, ``max_task_idle`` (a duration or ``forever``) and ``partitions``. In a test:
+* The topic may be omitted if the topology has only one. Times are epoch milliseconds or durations since the epoch.
+* A mapping is a row, even within a value. ``!map {a: 1}`` is a dictionary, and ``!decimal 10.50`` a ``Decimal``. A windowed key
+  is ``{key: ann, start: 0s, end: 1h}``.
+* A step with ``error: some words`` must fail with these words in the message. Records sent before the error need not be
+  expected.
+* A case may have ``with:`` (arguments of the topology's function), ``semantics``, ``wall_clock``, ``max_task_idle`` (a duration
+  or ``forever``) and ``partitions``.
+
+In a test:
 
     @pytest.mark.parametrize("case", load("tests/low_activity.yaml"), ids=str)
     @pytest.mark.parametrize("cut", [False, True])

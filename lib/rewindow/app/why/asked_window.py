@@ -47,11 +47,10 @@ class AskedTime:
         return self.only(around)
 
     def only(self, starts: Iterable[int]) -> int:
-        """Return the start that the user means: the only one of ``starts``.
+        """Return the start that the user means.
 
-        If there is none, or the time is one, return the time.
-
-        Raises `UsageError` (2) if there are several starts and the time is not one of them.
+        This is the time itself if ``starts`` is empty or contains it, and otherwise the only one of ``starts``. Raises
+        `UsageError` (2) if there are several others.
         """
         known_starts = sorted(set(starts))
         if len(known_starts) > 1 and self.time_ms not in known_starts:

@@ -94,7 +94,7 @@ def _of_json(text: str) -> dict[str, str | None]:
 
 
 def _values(text: str | None, column: Column) -> Sequence[Any]:
-    """Return the values of a column that a text may mean. None means null.
+    """Return the values that a text may mean in a column. None means null.
 
     In a column of neither text nor JSON, "" and ``null`` also mean null.
     """

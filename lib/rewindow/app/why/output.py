@@ -88,7 +88,10 @@ class Output:
 
     @cached_property
     def layout(self) -> Traced:
-        """The shapes of the output's keys and values, and its topics and sub-topologies. They must not be replayed."""
+        """The shapes of the output's keys and values, and its topics and sub-topologies.
+
+        Only for inspection; to replay, use `traced`.
+        """
         return self._through(self.job.code.topology, 0)
 
     def _through(self, topology: Topology, partition: int) -> Traced:

@@ -56,7 +56,7 @@ def feed_entry(name: str, health: FeedHealth) -> Entry:
 
 
 def rows_of_passed_intervals(health: FeedHealth, now_ms: int) -> str:
-    """Return what is due although the two intervals after the last landed interval are over; ``""`` if nothing is due."""
+    """Return words for what is due if the next two intervals after the last landed one are already over; ``""`` otherwise."""
     spec, through_ms = health.spec, health.progress.through_ms
     if spec is None or spec.every is None or through_ms is None:
         return ""

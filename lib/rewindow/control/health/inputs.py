@@ -193,7 +193,7 @@ class Inputs:
 
     @cached_property
     def waits_for(self) -> Mapping[TopicPartition, int] | Unknown:
-        """Maps each topic-partition for which the last landing's watermark waits to the time of its newest record.
+        """The topic-partitions for which the last landing's watermark waits, each with the time of its newest record.
 
         The watermark waits neither for idle topic-partitions nor for logs that the feed no longer has. The result is empty if
         something else determines the watermark: only `lag`, the job that makes the feed's records, or `land --watermark`.

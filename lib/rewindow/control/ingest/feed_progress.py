@@ -296,9 +296,10 @@ def progress_lines(rows: Sequence[LedgerRow]) -> list[str]:
 
 
 def flat_columns(blocks: Sequence[Block], before: Flat | None) -> Flat | None:
-    """Return the flat columns of a topic after one more landing.
+    """Return the flat columns (with only nulls or one value) of a topic after one more landing.
 
-    ``before``: the flat columns as of the landing before, None if unknown. If this landing has too few records, they remain.
+    ``before``: the flat columns as of the landing before, None if unknown. It is the result if this landing has too few
+    records.
     """
     filled = [block for block in blocks if block.end > block.start]
     rows = sum(block.end - block.start for block in filled)

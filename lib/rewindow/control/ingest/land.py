@@ -66,8 +66,8 @@ from rewindow.errors import (
 
 _Steps = Generator[str, None, LandReport]
 _WRITES_MAX = 3
-"""How often logs are written at most. If the expected landing numbers were wrong, the second time they are right, unless
-rows change."""
+"""How many times logs are written at most. The second time, the expected landing numbers are right, unless rows change
+meanwhile."""
 
 
 def land(
@@ -370,7 +370,10 @@ def _first_above(call: Call, file: HeldFile, offset: int, time_ms: int) -> int |
 
 
 def _with_keys(spec: LogSpec, keys: Sequence[str]) -> LogSpec:
-    """Return the log with ``keys``, the key columns of the job's output, added to its order, so that its rows contain them."""
+    """Return the log with ``keys`` added to the columns of its order, so that its rows contain these columns.
+
+    ``keys`` are the key columns of the output that the log lands.
+    """
     renames = spec.renames or {}
     return replace(spec, order=(*spec.order, *(renames.get(key, key) for key in keys)))
 

@@ -173,7 +173,7 @@ def declared_too_low(feed: FeedSpec, request: LandRequest, watermark_ms: int) ->
 def _kept_grid(call: Call) -> tuple[WarningMessage, ...]:
     """Return the warning that the feed keeps the intervals of its older landings.
 
-    Once a landing records the rule, return none.
+    Returns none once a landing records by which rule its interval was computed.
     """
     feed, progress = call.feed, call.progress
     if (
@@ -222,7 +222,7 @@ def _all_quarantined(feed: FeedSpec, decided: Sequence[DecidedLanding], landed: 
 
 
 def lost_from_quarantine(feed: FeedSpec, lost: Sequence[LostRows]) -> Iterator[WarningMessage]:
-    """Yield a warning for each file with rows for the quarantine that was lost."""
+    """Yield a warning for each lost file whose rows were not yet in the quarantine table."""
     for file in lost:
         yield WarningMessage(
             "quarantined-rows-lost",

@@ -277,7 +277,7 @@ def _without_suppresses(binding: JobBinding, names: Sequence[str], retentions: M
 
 
 def _retentions(before: JobBinding, now: JobBinding) -> dict[str, int]:
-    """Return the new retentions (ms) of session stores that differ only by the millisecond for final results (`dsl.finals`)."""
+    """Return the new retention (ms) of each session store that changed only by the 1 ms for final results (`dsl.finals`)."""
     old, new = (
         {
             store["name"]: store["retention_ms"]
