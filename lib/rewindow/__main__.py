@@ -10,8 +10,8 @@ _LEAST = (
     (resource.RLIMIT_AS, 2 << 30, "bytes of memory (ulimit -v)"),
     (resource.RLIMIT_NOFILE, 64, "open files (ulimit -n)"),
 )
-"""The least resource limits. With lower limits, native libraries exit with 1, send Ctrl-C to their own process or hang, so
-the command could not report it."""
+"""The least resource limits. With lower limits, native libraries exit with 1, send Ctrl-C to their own process or hang, and
+the command cannot report the problem."""
 _LIMIT = 71
 
 

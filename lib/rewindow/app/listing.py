@@ -113,7 +113,7 @@ def job_entry(project: OpenProject, name: str, view: ProjectView | None = None) 
 
 
 def branch_entry(project: OpenProject, job: str, branch: str, view: ProjectView) -> Entry:
-    """Return the entry of one branch of a job. Its name is that of the job."""
+    """Return the entry of one branch of a job. The entry has the name of the job."""
     return _entry_of(job, partial(_job_branch, project, job, branch, view))
 
 

@@ -1,4 +1,4 @@
-"""Find feeds that contain rows of runs of another job that were removed, and jobs that have replayed such rows."""
+"""Find feeds with rows from removed runs of another job, and jobs that have replayed such rows."""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ DAY_GRID = "day"
 GRID_OF_1970 = "1970"
 """Intervals have equal lengths, counted from 1970-01-01 00:00 local time. Older versions landed with such intervals."""
 NEW_ROWS, OLD_ROWS = "new rows", "old rows"
-"""The two paths of a catalog table's pieces: rows that were never landed, and rows that an earlier landing has read."""
+"""The names (paths) of two pieces of a catalog table: rows that were never landed, and rows that an earlier landing has
+read."""
 _OUTPUT_COLUMNS = (*OUTPUT_ORDER, OUTPUT_TIME)
 
 
@@ -341,7 +342,7 @@ class FeedSpec:
 
 @dataclass(frozen=True, slots=True)
 class Governed:
-    """A table of a catalog as a source. Only Spark may open it, so landings tell its rows apart, not its files.
+    """A table of a catalog as a source. Only Spark may open it, so landings track which rows are new, not which files.
 
     Rows of table versions above ``after`` are new (None: other columns decide which rows are due). If commit times are the
     arrivals of rows, ``arrivals`` has pairs of a version and its commit time (epoch ms).

@@ -27,7 +27,7 @@ _OF_TEXT = re.compile(f"{_ROLE} ['\"].*['\"] is (?P<wrong>not a valid time|befor
 
 
 class FaultKind(StrEnum):
-    """What is wrong with a row, with as many kinds as there are different fixes."""
+    """What is wrong with a row. Two faults are of different kinds only if they need different fixes."""
 
     NO_ARRIVAL = "no-arrival"
     NOT_A_TIME = "not-a-time"

@@ -45,8 +45,8 @@ def catch_up(job: str, tables: Tables, *branches: str) -> Generator[str, None, N
 def rewind(job: str, branch: str, to: str, tables: Tables) -> _Travel:
     """Go back to an earlier run of a branch (``branch/number``, a number, or ``0`` for the beginning).
 
-    The rows of later runs leave each output table in one commit, and a run in flight is fenced. Rewound runs stay in the
-    ledger and the changelogs. Raises what `decide_rewind` raises, `NotNowError` (75) if the ledger is too busy, and
+    The rows of later runs are removed from each output table in one commit, and a run in flight is fenced. Rewound runs stay in
+    the ledger and the changelogs. Raises what `decide_rewind` raises, `NotNowError` (75) if the ledger is too busy, and
     `StorageError` (74) if a table is not what was published.
     """
     yield "recover"

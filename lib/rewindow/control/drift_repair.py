@@ -90,7 +90,7 @@ class Republished:
     """Maps each target to the runs whose rows were removed from it. The files of these runs were gone, and no branch needs
     the runs."""
     emptied: Sequence[str] = field(default=())
-    """The paths of tables that had rows from before the last `reset`, and lost them."""
+    """The paths of the tables from which rows older than the last `reset` were removed."""
 
 
 @dataclass(frozen=True, slots=True)

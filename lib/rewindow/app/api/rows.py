@@ -192,7 +192,7 @@ class OutputSource(Source):
         return readable_frame(used, frame, keys, runs, [name for name in frame.columns if name not in INTERNAL])
 
     def _table(self, project: OpenProject) -> tuple[TableSpec, Sequence[str], dict[int, str]]:
-        """Return the checked table, its key columns, and the runs up to this one. Runs map their ledger row to their name."""
+        """Return the checked table, its key columns, and the runs up to this one, as a mapping from ledger row to run name."""
         at_run = self.as_of(project)
         if at_run.run not in at_run.branch.published_runs:
             held = explain_holds(describe_holds(at_run.state, self.branch))

@@ -45,7 +45,7 @@ class Entry:
     details: Sequence[Message] = ()
     """What is new in the sources, what waits, or why the next command would be refused."""
     exit_code: int | None = None
-    """The exit code with which the next command would refuse; None unless the status is broken or left behind."""
+    """The exit code with which the next command would be refused; None unless the status is broken or left behind."""
     feed: str | None = None
     epoch: int | None = None
     waiting: int | None = None

@@ -199,7 +199,7 @@ def unfinished_run(run: str, attempt: Unfinished, command: Command) -> Finding:
 
 
 def unfinished_landing(attempt: Unfinished, command: Command) -> Finding:
-    """Return the finding that an attempt to land planned landings, and landed nothing."""
+    """Return the finding that a call of `land` planned landings but did not land them."""
     message = FindingMessage(
         "landing-unfinished",
         "{process} began to land at {time} and {how}",

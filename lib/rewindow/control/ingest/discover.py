@@ -415,7 +415,7 @@ def _arrivals(
 
 
 def _waiting(call: Call, arrivals: Collection[Arrivals]) -> ReasonMessage | None:
-    """Return the reason that read rows wait for the end of their interval; None if none are known to wait."""
+    """Return the reason why rows that were read wait for the end of their interval; None if none are known to wait."""
     nexts = [of_log.next_ms for of_log in arrivals if of_log.next_ms is not None]
     if not nexts or call.feed.every is None:
         return None

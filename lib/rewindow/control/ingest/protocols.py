@@ -1,4 +1,4 @@
-"""What `land` needs from tables, and its request and one call of it as values."""
+"""The tables that `land` needs, and two values: a request to land, and one call of `land`."""
 
 from __future__ import annotations
 

@@ -379,7 +379,7 @@ def _with_change(branch: Branch, chain: History[CommittedRun], change: Publicati
 
 
 def _released(branch: Branch, accepted: AbstractSet[int]) -> Branch:
-    """Return the branch after runs were ``accepted``. The waiting publications before the next run on hold wait no more."""
+    """Return the branch after runs were ``accepted``. Publications then wait only from the next run on hold onward."""
     count = 0
     for publication in branch.unpublished:
         if any(run.commit.holds and run.spec.run not in accepted for run in publication.adds):

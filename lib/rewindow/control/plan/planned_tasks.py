@@ -159,7 +159,7 @@ def _check_partitions(job: str, topology: Topology, feed: Feed, part: SubTopolog
 
 @contextmanager
 def _naming(job: str, topology: Topology, kind: str, name: str) -> Iterator[None]:
-    """Add the job, the part of its topology, and the line of code that made this part to configuration errors."""
+    """Add to configuration errors the job, the part of its topology, and the line of code that made this part."""
     try:
         yield
     except ConfigError as error:
