@@ -6,7 +6,7 @@ A name is imported when it is first used, so that a command, a job or a worker l
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # for type checkers; a test compares it with `_MODULES`
+if TYPE_CHECKING:  # for type checkers; a test compares these imports with `_MODULES`
     from rewindow.app.api.project import Project
     from rewindow.app.api.results import Diff, Graph, Job, JobReport, Listing, Outcome, Verification
     from rewindow.app.api.rows import Output, State
@@ -94,7 +94,7 @@ _MODULES = {
     "streams.windows.session_sliding": "SessionWindows SlidingWindows",
     "streams.windows.time": "TimeWindows UnlimitedWindows",
 }
-"""The public names of each module."""
+"""Maps each module to its public names."""
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = [

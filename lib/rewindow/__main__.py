@@ -10,14 +10,15 @@ _LEAST = (
     (resource.RLIMIT_AS, 2 << 30, "bytes of memory (ulimit -v)"),
     (resource.RLIMIT_NOFILE, 64, "open files (ulimit -n)"),
 )
-"""With less, native libraries exit with 1, send Ctrl-C to their own process or hang, so the command could not report it."""
+"""The least resource limits. With lower limits, native libraries exit with 1, send Ctrl-C to their own process or hang, and
+the command cannot report the problem."""
 _LIMIT = 71
 
 
 def main() -> None:
-    """Run the command line. Ctrl-C while it is being loaded ends with 130 and no stack trace; too low limits end with 71."""
+    """Run the command line. Ctrl-C during loading exits with 130 and no stack trace. Too low resource limits exit with 71."""
     _open_missing_streams()
-    # A KeyboardInterrupt could be raised within a callback of the import system, which swallows it.
+    # A KeyboardInterrupt could be raised in a callback of the import system, which would swallow it.
     usual = signal.signal(signal.SIGINT, _end_before_it_began)
     for kind, least, unit in _LEAST:
         limit = resource.getrlimit(kind)[0]
@@ -37,7 +38,7 @@ def main() -> None:
         remove_all()
         _end("interrupted again. Anything that was committed is kept: run the command again", 130)
     except BaseException as error:  # noqa: BLE001 - Python's exit code 1 would mean a difference
-        # Errors of commands do not get here. Loading or printing failed, so nothing more can be loaded.
+        # Errors of commands do not get here. Here, loading or printing failed, so nothing more can be loaded.
         _end(
             f"{type(error).__name__}: {error}. Give the process more memory and open files (see ulimit), then run again",
             _LIMIT,
@@ -45,12 +46,15 @@ def main() -> None:
 
 
 def _open_missing_streams() -> None:
-    """Open the null device for each closed standard stream. Otherwise the next file to be opened would receive its output."""
+    """Open the null device for each closed standard stream.
+
+    Otherwise the next file that is opened would get the stream's output.
+    """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number, so this one
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # takes the lowest free number: this one
 
 
 def _end_before_it_began(*_: object) -> None:

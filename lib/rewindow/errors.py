@@ -1,6 +1,6 @@
 """The errors that users see, each with its exit code.
 
-The codes are part of the interface: schedulers decide by them whether to retry (docs/reference/exit-codes.md).
+The exit codes are part of the interface: schedulers decide by them whether to retry (docs/reference/exit-codes.md).
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from string import Formatter
 from typing import Any, Self
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that steer a terminal, end a line, reorder the text around them, or cannot be written as UTF-8."""
+"""Characters that control a terminal, end a line, reorder the text around them, or cannot be written as UTF-8."""
 
 
 def visible(text: object) -> str:
-    """Return a text in which unprintable characters are visible escapes as in a literal of Python.
+    """Return a text in which unprintable characters are replaced by escapes, as in a Python literal.
 
-    Data in it cannot steer a terminal, end a line, or reorder the text around it.
+    So data in the text cannot control a terminal, end a line, or reorder the text around it.
     """
     return _UNPRINTABLE.sub(lambda character: character[0].encode("unicode_escape").decode(), str(text))
 
 
 def visible_lines(text: object) -> str:
-    """Return several lines as `visible` returns one, with blanks for tabs."""
+    """Return several lines, each as `visible` returns it, with blanks instead of tabs."""
     return "\n".join(visible(line.expandtabs(4)) for line in str(text).split("\n"))
 
 
 _USERINFO = re.compile(
-    r"(?i)\b(?!(?:abfss?|wasbs?)://[^\s:@/]*@)"  # there the part before the @ is the container
+    r"(?i)\b(?!(?:abfss?|wasbs?)://[^\s:@/]*@)"  # in these addresses, the part before the @ is the container
     r"([a-z][a-z0-9+.-]*://)(?:[^\s/?#]*@|[^\s/?#:@]+:(?!\d+[/?#])\S*@)"
-    r"|(?<!\S)[^\s/:@]+:[^\s/@]+@(?=[\w.-]+:\d)"  # clients of telemetry show an address without its scheme
+    r"|(?<!\S)[^\s/:@]+:[^\s/@]+@(?=[\w.-]+:\d)"  # telemetry clients show an address without its scheme
 )
 _PARAMETER = re.compile(
     r"(?i)([?&;#][^\s=&;?#]*(?:passw|pwd|secret|token|key|sig|credential|auth)[^\s=&;?#]*=)[^\s&;#'\"`)]+"
@@ -40,26 +40,29 @@ _PARAMETER = re.compile(
 
 
 def without_secrets(text: str) -> str:
-    """Return a text in which the addresses have neither a user with password nor secret parameters. All messages use it."""
+    """Return a text whose addresses contain neither a user with password nor secret parameters.
+
+    All messages pass through it.
+    """
     return _PARAMETER.sub(r"\1***", _USERINFO.sub(r"\1***@", text))
 
 
 class Lines(str):
-    """Several lines as a fact of a message. In other facts, a line break is escaped, because it is data."""
+    """Several lines as one fact of a message. In other facts, line breaks are escaped, because they are data."""
 
     __slots__ = ()
 
     def __new__(cls, lines: Iterable[str]) -> Self:
-        """Join lines. With an empty one first or last, the text begins or ends with a line break."""
+        """Join lines. If the first or last one is empty, the text begins or ends with a line break."""
         return super().__new__(cls, "\n".join(map(visible, lines)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let copies and other processes restore the lines."""
+        """Make copies and unpickling restore the lines."""
         return type(self), (self.split("\n"),)
 
 
 class _VisibleFacts(Formatter):
-    """Fills facts into a wording. Only line breaks of the wording, of `Lines` and of messages remain line breaks."""
+    """Fills facts into a wording. Line breaks stay only if they come from the wording, from `Lines` or from messages."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         text = format(value, format_spec)
@@ -75,22 +78,22 @@ class RewindowError(Exception):
 
     ``code`` names the message for scripts, alert rules and tests, and on the page of messages (docs/reference/messages.md). The
     code does not change when the wording does. ``facts`` are the values that are filled into the wording. The class decides the
-    exit code. ``line`` is the line of the user's code that is at fault (``file:line``), if that line is known. `str` of the error
-    ends with it.
+    exit code. ``line`` is the line of the user's code that is at fault (``file:line``), if it is known. `str` of the error ends
+    with this line.
     """
 
     exit_code = 1
     line: str | None = None
 
     def __init__(self, code: str, wording: str, /, **facts: object) -> None:
-        """Fill the facts into the wording, a template of `str.format`. What is unprintable in a fact is escaped."""
+        """Fill the facts into the wording, a template of `str.format`. Unprintable characters in facts are escaped."""
         super().__init__(_filled(wording, facts))
         self.code = code
         self.facts = facts
 
     @classmethod
     def restored(cls, code: str, message: str, facts: Mapping[str, object]) -> Self:
-        """Return an error that was raised elsewhere, such as in a worker, from its code, message and facts."""
+        """Return an error that was raised elsewhere, for example in a worker, from its code, message and facts."""
         error = cls(code, "{message}", message=Lines(message.split("\n")))
         error.facts = dict(facts)
         return error
@@ -105,16 +108,16 @@ class RewindowError(Exception):
         return f"{self.message} ({self.line})" if self.line else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let copies and other processes restore the error from its finished message, without its wording."""
+        """Make copies and unpickling restore the error from its finished message, without its wording."""
         return _restored, (type(self), self.code, self.message, self.facts, self.line)
 
     def at_line(self, line: str | None) -> Self:
-        """Set the line of the user's code that is at fault, unless the error has one already. Return the error."""
+        """Set the line of the user's code that is at fault, if the error has none yet. Return the error."""
         self.line = self.line or line
         return self
 
     def surrounded(self, before: str = "", after: str = "") -> Self:
-        """Add text before and after the message that only a caller knows, such as the file or another remedy.
+        """Add text that only a caller knows, such as the file or another fix, before and after the message.
 
         Return the error.
         """
@@ -154,11 +157,11 @@ class Message(str):
         return cls.restored(error.code, str(error), error.facts)
 
     def followed(self, after: str) -> Self:
-        """Return the message with a text appended that only a caller knows. Code and facts stay the same."""
+        """Return the message with text appended that only a caller knows. Code and facts stay the same."""
         return self.restored(self.code, f"{self}{after}", self.facts)
 
     def __getnewargs_ex__(self) -> tuple[tuple[str, str], dict[str, str]]:
-        """Let copies and other processes restore the text. They restore code and facts afterwards, as attributes."""
+        """Make copies and unpickling restore the text. Code and facts are restored afterwards, as attributes."""
         return (self.code, "{message}"), {"message": Lines(self.split("\n"))}
 
 
@@ -187,13 +190,13 @@ class ReasonMessage(Message):
 
 
 class WarningMessage(Message):
-    """What in the landed data is probably a mistake of the user."""
+    """A probable mistake of the user that shows in the landed data."""
 
     __slots__ = ()
 
 
 class NothingFoundError(RewindowError):
-    """A valid question whose answer is that there is nothing: `why` for a row that is not there (1)."""
+    """There is nothing to show, although the question is valid: `why` for a row that does not exist (1)."""
 
     exit_code = 1
 
@@ -290,19 +293,19 @@ class StoppedError(RewindowError):
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 OF_PROCESS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
-"""The operating system gives the process no more file handles, memory, threads or processes."""
+"""The process cannot get more file handles, memory, threads or processes from the operating system."""
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 _NATIVE = re.compile(r"\(os error (\d+)\)|\bcode: (\d+), kind: ")
-"""How delta-rs writes the operating system's error number in a text. Its exceptions have no field for the number."""
+"""Matches the operating system's error number in texts of delta-rs, whose exceptions have no field for the number."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BACKTRACE = re.compile(r"\n\s*0: ")
 _ARROWS = re.compile(r"\s*\u21b3\s*")
 
 
 def one_line(error: object) -> str:
-    """Return the text of an error in one line, without the colours, arrows and backtraces that delta-rs puts into it."""
+    """Return the text of an error as one line, without the colours, arrows and backtraces that delta-rs adds."""
     text = _BACKTRACE.split(_ESCAPES.sub("", str(error)))[0]
     return " ".join(_ARROWS.sub(": ", text).split())
 
@@ -346,7 +349,10 @@ def _kind_of_io(error: BaseException | None) -> type[LimitError | AccessError | 
 
 
 def check_utf8(name: str, what: str, kind: type[RewindowError] = UsageError) -> None:
-    """Raise an error of this class if a name is not UTF-8. Tables, Spark and JSON cannot have it. ``what`` it is the name of."""
+    """Raise an error of class ``kind`` if a name is not UTF-8. Tables, Spark and JSON cannot contain it.
+
+    ``what``: the thing that has the name.
+    """
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -364,7 +370,7 @@ def not_utf8(name: str, what: str, kind: type[RewindowError]) -> RewindowError:
 
 
 def unrendered(given: str) -> UsageError:
-    """Return the error for an argument or parameter whose template was not rendered by the scheduler. ``given`` names it."""
+    """Return the error for an argument or parameter whose template the scheduler did not render. ``given``: its name."""
     return UsageError(
         "template-unrendered",
         "the {given} contains an unrendered template, which the scheduler should have replaced",
@@ -383,9 +389,9 @@ def missing_function(module: str, function: str) -> ConfigError:
 
 
 def not_committed(what: str, attempts: int, failure: BaseException | None) -> RewindowError:
-    """Return the error for a commit that failed in every attempt. It has the class of the last failure.
+    """Return the error for a commit of which every attempt failed. It has the class of the last failure.
 
-    ``what`` is the table or the row of a ledger that was to be committed.
+    ``what`` is the table or ledger row that was to be committed.
     """
     why = f": {one_line(failure)}" if failure else ""
     kind = type(failure) if isinstance(failure, RewindowError) else _kind_of_io(failure)

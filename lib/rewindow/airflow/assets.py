@@ -44,7 +44,7 @@ class TableAssets:
     def __init__(self, root: Path, target: str) -> None:
         self._catalog: str | None = None
         self._schema = ""
-        if "{{" in target:  # a template: the target is known only when a task runs
+        if "{{" in target:  # for a template, the target is known only when a task runs
             self._warehouse = f"{root}/{target}"
             return
         config = load_target(root, target)
@@ -69,7 +69,7 @@ class TableAssets:
 
 
 def catalog_asset(table: str) -> Asset:
-    """Return the asset of a governed table: ``catalog_asset("main.shop.daily_orders")``, for job runs on Databricks."""
+    """Return the asset of a table in a catalog: ``catalog_asset("main.shop.daily_orders")``. For job runs on Databricks."""
     return Asset(name=table, uri=f"delta://{table.replace('.', '/')}", group=_GROUP, extra={TABLE: table})
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from rewindow.errors import UsageError, unrendered
 
 _WITHOUT_TARGET: Final = ("check",)
-"""Commands that use no table, and so have no option ``--target``."""
+"""Commands that use no table. They have no option ``--target``."""
 
 
 def land(feed: str, until: str | None = None) -> list[str]:
@@ -49,7 +49,10 @@ def command_line(arguments: Sequence[str], *, project: str, target: str, executa
 
 
 def several(name: str, given: Sequence[str]) -> tuple[str, ...]:
-    """Return a list argument as a tuple. Raises `UsageError` (2) for a string, which would be split into letters."""
+    """Return an argument that must be a list as a tuple.
+
+    Raises `UsageError` (2) for a string, which would become its letters.
+    """
     if isinstance(given, str):
         raise UsageError(
             "argument-not-list",

@@ -10,16 +10,16 @@ A DAG file needs only this:
 
 When Airflow parses the file, YAML is read, but Spark is not imported.
 
-A pool of one slot, ``max_active_tis_per_dag`` (which also holds for backfills) and ``max_active_runs`` allow one writer at a
-time. They only avoid wasted work. The tables are correct without them, because the ledger lets one of two writers win.
+A pool of one slot, ``max_active_tis_per_dag`` (which also applies to backfills) and ``max_active_runs`` allow one writer at a
+time. They only avoid wasted work. The tables are correct without them, because the ledger accepts only one of two writers.
 
-A job's past is recomputed by backfill -> verify -> promote. The last task compares the branch with the published tables, and
-waits for approval before it changes them. Scheduled runs can continue meanwhile, because `promote` first replays on the branch
-what they have taken. If the branch equals what is published, nobody is asked. To repeat a failed task after a fix, clear it:
-`backfill` continues its branch, or starts it over if the code has changed since.
+A job's past is recomputed by the tasks backfill -> verify -> promote. The last task compares the branch with the published
+tables, and waits for approval before it changes them. If they are equal, nobody is asked. Scheduled runs can continue
+meanwhile, because `promote` first replays on the branch what they have processed. To repeat a failed task after a fix, clear
+it. Then `backfill` continues its branch, or starts it over if the code has changed since.
 
-The project's DAG has one task, a command that its params describe. If params do not fit together, the task fails before the
-command starts.
+The project's own DAG has one task, the command that its params describe. If the params do not fit together, the task fails
+before the command starts.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _BRANCH = (
     "{{ params['branch'] or 'backfill_' }}"
     "{% if not params['branch'] %}{% for letter in run_id %}{{ letter if letter.isalnum() else '_' }}{% endfor %}{% endif %}"
 )
-"""The branch's name. Each task makes it from the params, because people may edit what another task has stored."""
+"""The branch's name. Each task computes it from the params, because people may edit what another task has stored."""
 _FROM = "--from={{ params['from'] }}"
 _TO = "{{ '--to=' ~ params['to'] if params['to'] else '' }}"
 _ACCEPTS = "{{ '--accept-changes' if params['accept_changes'] else '' }}"
 _ENDS = ("dagrun_timeout", "deadline")
-"""Options that could end a DAG run while it waits for people."""
+"""Options that could end a DAG run while it waits for people. The backfill DAG and the maintenance DAG do not get them."""
 _DROPS = f"params['action'] == '{DROP}'"
 _ARGUMENTS = (
     f"{{{{ 'branch' if {_DROPS} else 'gc' }}}}",
@@ -200,7 +200,7 @@ def _doc(job: JobConfig, prefix: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _DagLook:
-    """The settings that all DAGs of one call of `make_dags` share: beginning of ids, tags, options and default arguments."""
+    """The settings that all DAGs of one call of `make_dags` share: start of their ids, tags, options and default arguments."""
 
     prefix: str
     tags: tuple[str, ...]
@@ -265,7 +265,7 @@ def _backfill_dag(
 
 
 def _check_range(context: Any) -> None:
-    """Fail the task for a range that ends before it starts, because retries cannot fix it."""
+    """Fail the task at once if its range ends before it starts, because retries cannot help."""
     start, end = context["params"]["from"], context["params"]["to"]
     if end and is_time(start) and is_time(end) and epoch_ms(start) > epoch_ms(end):
         raise AirflowFailException(f"from {start} to {end}: the end is before the start")
@@ -285,7 +285,7 @@ def _maintenance_dag(
     arguments from `location_of`.
     """
     with look.by_hand(dag_id, [MAINTENANCE], _DOC) as dag:
-        # `gc` may work on several jobs and feeds, so the pool of a single job or feed does not suit.
+        # `gc` may work on several jobs and feeds, so it cannot use the pool of a single job or feed.
         writer = one_writer("default_pool" if "{" in pool else pool, look.default_args)
         RewindowOperator(task_id="maintain", arguments=_ARGUMENTS, pre_execute=_check_params, **location, **writer)
     set_params(dag, maintenance_params(*names))
@@ -293,7 +293,7 @@ def _maintenance_dag(
 
 
 def _check_params(context: Any) -> None:
-    """Fail the task for params that do not fit together. The trigger has already checked the pattern of each param."""
+    """Fail the task at once if its params do not fit together. The trigger has already checked the pattern of each param."""
     params = context["params"]
     given = {name for name in ("job", "feed", "branch", "dry_run") if params[name]}
     if params["action"] == DROP:

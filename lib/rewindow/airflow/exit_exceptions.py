@@ -17,8 +17,9 @@ def raise_for_exit(
 ) -> None:
     """Return if the work is done. Raises `AirflowException` to retry, `AirflowFailException` to fail at once.
 
-    ``reason`` is the command's own message. The error has this message, advice for a DAG, and then the meaning of the exit code.
-    ``accepts`` are further exit codes that count as success. ``where`` has the options that a command on a worker needs.
+    ``reason`` is the command's own message. The error's text is this message, then advice for a DAG, then the meaning of the
+    exit code. ``accepts`` are further exit codes that count as success. ``where`` has the options that a command on a worker
+    needs.
     """
     step = what_next(code, limits_before=int(is_retry(context)), accepts=accepts)
     if step is Next.DONE:

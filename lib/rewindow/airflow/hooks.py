@@ -1,9 +1,10 @@
-"""Hooks: the credentials of buckets and Databricks workspaces from Airflow connections, and so from secrets backends.
+"""Hooks: the credentials of buckets and Databricks workspaces, from Airflow connections and so also from secrets backends.
 
-Credentials are never written to a file. A command gets them as environment variables, the Databricks SDK as arguments.
+Credentials are never written to a file. Commands get them as environment variables, the Databricks SDK gets them as arguments.
 
-Connections have the fields that the providers of Amazon, Google, Microsoft Azure and Databricks define. These providers need not
-be installed. If rewindow does not support a field, it refuses the connection. Otherwise another identity might be used.
+Connections have the fields that the providers of Amazon, Google, Microsoft Azure and Databricks define. These providers need
+not be installed. A connection with a field that rewindow does not support is refused, because otherwise another identity might
+be used.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from rewindow.databricks import submit
 from rewindow.errors import ConfigError
 
 _Settings = dict[str, str | None]
-"""Environment variables, by name. The value None removes a variable of the worker, so that it is not mixed with the
-others."""
+"""Environment variables by name. A value of None means that the variable is removed from the worker's environment, so that
+it is not mixed with the others."""
 _AWS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
 _AZURE: Final = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET")
@@ -87,7 +88,7 @@ def _azure(conn: Fields) -> _Settings:
 
 def _google(conn: Fields) -> _Settings:
     """Read a connection as `GoogleBaseHook` does, but accept only a key file."""
-    # Both clients of a bucket can read a key file. Neither of them knows these fields.
+    # These fields are refused, because the clients of a bucket do not know them. Both clients can read a key file.
     names = ("keyfile_dict", "key_secret_name", "impersonation_chain", "credential_config_file")
     conn.refuse(*names, instead="give the path of a key file on the worker as key_path")
     return {_GOOGLE: conn["key_path"]} if conn["key_path"] else {}
@@ -99,11 +100,11 @@ _BUCKETS: Final[Mapping[str, Callable[[Fields], _Settings]]] = {
     "wasb": _azure,
     "adls": _azure,
 }
-"""Maps a type of connection to the function that reads its settings."""
+"""Maps each type of connection to the function that reads its settings."""
 
 
 class BucketHook(BaseHook):
-    """The settings with which rewindow opens the buckets of a connection: ``aws``, ``google_cloud_platform``, ``wasb``, ``adls``.
+    """The settings for the buckets of a connection of type ``aws``, ``google_cloud_platform``, ``wasb`` or ``adls``.
 
     Without a connection there are no settings, and the environment of the worker decides.
     """
@@ -117,14 +118,14 @@ class BucketHook(BaseHook):
         return bucket_settings(_fields(self.conn_id)) if self.conn_id else {}
 
     async def aget_conn(self) -> _Settings:
-        """Return the settings as `get_conn` does, in the triggerer."""
+        """Return the settings as `get_conn` does, for the triggerer."""
         return bucket_settings(await _afields(self.conn_id)) if self.conn_id else {}
 
 
 class WorkspaceHook(BaseHook):
     """The Databricks workspace of a connection of type ``databricks``.
 
-    Without a connection, it is the workspace for which the SDK is configured.
+    Without a connection, it is the workspace in the SDK's configuration.
     """
 
     def __init__(self, conn_id: str | None = None, profile: str | None = None) -> None:
@@ -162,7 +163,10 @@ class Fields:
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __getitem__(self, name: str) -> Any:
-        """Return a field of the extra; None if it is missing or empty. In older versions of Airflow, its name has a prefix."""
+        """Return a field of the extra; None if it is missing or empty.
+
+        In older versions of Airflow, the field's name has a prefix.
+        """
         return self.extra.get(name) or self.extra.get(f"extra__{self.conn_type}__{name}") or None
 
     def refuse(self, *names: str, instead: str) -> None:
@@ -181,7 +185,7 @@ class Fields:
 def bucket_settings(conn: Fields) -> _Settings:
     """Return the environment variables with which a command opens a bucket.
 
-    They are empty if the connection contains no credentials. The worker's own identity is then used. Raises `ConfigError` (78)
+    If the connection contains no credentials, there are none, and the worker's own identity is used. Raises `ConfigError` (78)
     for a connection of another type, and for fields that rewindow does not support.
     """
     if conn.conn_type not in _BUCKETS:

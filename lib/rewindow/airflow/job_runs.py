@@ -1,9 +1,9 @@
 """`RewindowJobRunOperator`: land and run as a run of a Databricks job. The triggerer waits for the job run.
 
-The job is deployed with the bundle (docs/deployment/databricks.md). Its parameter ``interval_end`` bounds the job run. A retry
-finds the job run by an idempotency token, so it does not start the same work twice. The token is made of the parameters, the task
-and its DAG run. Another DAG run, or a task that was cleared, has another token and starts a new job run. So the id of the job run
-need not be stored where people could edit it.
+The job is deployed with the bundle (docs/deployment/databricks.md). Its parameter ``interval_end`` is the time at which the job
+run stops. A retry finds the job run by an idempotency token, so it does not start the same work twice. The token is computed
+from the parameters, the task and its DAG run. In another DAG run, or after a clear, the task has another token and starts a new
+job run. So the id of the job run need not be stored where people could edit it.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class RewindowJobRunOperator(BaseOperator):
         return {"run_id": run.run_id, "url": run.url, "state": run.state}
 
     def _publish_events(self, context: Any, result: dict[str, Any]) -> dict[str, Any]:
-        """Describe the updated tables in the events of their assets. Return the result extended by the printed JSON.
+        """Describe the updated tables in the events of their assets. Return the result with the printed JSON added.
 
         As with `RewindowOperator`, no event is sent if the job run certainly found nothing to do.
         """

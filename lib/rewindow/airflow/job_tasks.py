@@ -1,4 +1,4 @@
-"""The tasks of a job, in a DAG or as a group in another DAG: land a feed, run the job, and promote a recomputed past."""
+"""The tasks of a job, in its own DAG or as a group in another DAG: land a feed, run the job, and promote a recomputed past."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _RETRIES = {
 
 
 LONGEST = timedelta(days=1)
-"""The default of ``execution_timeout``. A command that takes longer probably hangs, so it is stopped."""
+"""The default of ``execution_timeout``. A command that takes longer probably hangs, so Airflow stops it."""
 
 
 def job_group(
@@ -75,7 +75,7 @@ def job_group(
 
 
 def location_of(root: Path, target: str, executable: Sequence[str], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that all operators of a project have: its folder, target and executable, and what ``more`` has."""
+    """Return the arguments that all operators of a project share: its folder, target and executable, and those in ``more``."""
     check_reports(more["reports"])
     return {"project": str(root), "target": target, "executable": several("executable", executable), **more}
 
@@ -83,7 +83,7 @@ def location_of(root: Path, target: str, executable: Sequence[str], more: Mappin
 def limit(execution_timeout: timedelta | None, default_args: Mapping[str, Any]) -> dict[str, Any]:
     """Return the time limit of commands as an argument of their tasks, unless the default arguments set it.
 
-    It is not a default argument itself, because tasks that wait for people or data have no such limit.
+    It is not a default argument itself, because tasks that wait for people or data must not have it.
     """
     return {} if "execution_timeout" in default_args else {"execution_timeout": execution_timeout}
 
@@ -100,7 +100,7 @@ def pool_of(job: JobConfig, pool: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JobTasks:
-    """A maker of the tasks of a job. ``location`` is the result of `location_of`."""
+    """Makes the tasks of a job. ``location`` is the result of `location_of`."""
 
     job: JobConfig
     feed: FeedConfig
@@ -111,7 +111,7 @@ class JobTasks:
     default_args: Mapping[str, Any]
 
     def add(self) -> None:
-        """Add the tasks: land -> run, or a single task for a feed without ``every``, or wait -> run if the DAG does not land."""
+        """Add the tasks: land -> run, or one task for a feed without ``every``, or wait -> run if the DAG does not land."""
         job, feed = self.job.job, self.feed.feed
         where = {name: self.location[name] for name in ("project", "target", "conn_id")}
         outlets = [self.assets.of(output.table) for output in self.job.outputs.values()]
@@ -142,22 +142,22 @@ class JobTasks:
 
 def one_writer(pool: str, default_args: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a task that writes: its pool, at most one instance per DAG, and its retries."""
-    # A task's own arguments override the DAG's default arguments. So if the defaults have a setting of retries, it is left out.
+    # A task's own arguments override the DAG's default arguments. So retry settings in the default arguments are not set here.
     own = {name: value for name, value in _RETRIES.items() if name not in default_args}
     return {"pool": pool, "max_active_tis_per_dag": 1, **own}
 
 
 _MOST_CHARACTERS: Final = 10_000
-"""Maximum length of the differences in a question, which people read in a browser."""
+"""The maximum length of the differences shown in a question, which people read in a browser."""
 _COUNTS: Final = ("equal", "different", "only_first", "only_second")
 
 
 class PromoteOperator(RewindowOperator, ApprovalOperator):
     """Compares a branch with the published tables, asks for approval, and promotes the branch. Asks nobody if nothing differs.
 
-    This is one task, because users who may trigger a DAG may also mark its tasks as successful, clear them and edit what they
-    have stored. So no other task decides whether the branch is promoted, and the question has nothing that another task has
-    stored.
+    This is one task for safety. Users who may trigger a DAG may also mark its tasks as successful, clear them and edit what
+    they have stored. So no other task decides whether the branch is promoted, and the question contains nothing that another
+    task stored.
 
     Args:
         job: The job.
@@ -175,7 +175,7 @@ class PromoteOperator(RewindowOperator, ApprovalOperator):
         super().__init__(
             arguments=["promote", job, branch],
             subject=f"Publish the backfill of {job}?",
-            execution_timeout=None,  # Airflow would use it as the time in which people must answer
+            execution_timeout=None,  # Airflow would take it as the time in which people must answer
             retries=retries,
             **kwargs,
         )
@@ -189,7 +189,7 @@ class PromoteOperator(RewindowOperator, ApprovalOperator):
         found = self._run(context, accepts={DIFFERENT})
         self.arguments = promotes
         if found.pop("exit_code") != DIFFERENT:
-            # An earlier try may have ended after it had promoted the branch. Then the events of its assets are still to be sent.
+            # An earlier try may have promoted the branch and ended before it sent the events of its assets.
             if is_retry(context):
                 self.log.info("Nothing differs from the published tables")
                 return found
@@ -207,7 +207,7 @@ class PromoteOperator(RewindowOperator, ApprovalOperator):
         return self.promote(context)
 
     def promote(self, context: Any, event: Any = None, tries: int = 0) -> dict[str, Any]:
-        """Promote the branch, after ``tries`` attempts that failed."""
+        """Promote the branch, after ``tries`` failed attempts."""
         del event
         try:
             return RewindowOperator.execute(self, context)
@@ -216,7 +216,7 @@ class PromoteOperator(RewindowOperator, ApprovalOperator):
         except AirflowException as error:
             if tries >= self.retries:
                 raise AirflowFailException(str(error)) from error
-            # A retry of the task would ask again.
+            # The task waits here instead of being retried, because a retry would ask again.
             delay = self.retry_delay * 2**tries
             self.log.warning("%s. The next attempt is in %s", error, delay)
             self.defer(trigger=TimeDeltaTrigger(delay), method_name="promote", kwargs={"tries": tries + 1})
@@ -228,7 +228,7 @@ def question(job: str, branch: str, found: Mapping[str, Any], report: str | None
     counts = [(name, of) for name, of in found.items() if isinstance(of, Mapping)]
     rows = [f"| {visible(name)} | {' | '.join(str(of.get(count)) for count in _COUNTS)} |" for name, of in counts]
     source = f"The report {report} has" if report else f"`rewindow report {job} --branch {branch} --diff main` writes"
-    # JSON escapes line breaks, so data cannot end the block of code.
+    # JSON escapes line breaks, so no text in the data can end the block of code.
     text = json.dumps(found, indent=2)
     more = " ..." if len(text) > _MOST_CHARACTERS else ""
     lines = (

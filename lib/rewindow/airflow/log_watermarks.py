@@ -1,4 +1,4 @@
-"""Read the time through which a feed's logs are complete. It is read from the landing ledger with delta-rs, without a JVM."""
+"""Read the time through which a feed's logs are complete, from the landing ledger, with delta-rs and without a JVM."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ def complete_through(
 ) -> int | None:
     """Return the watermark of a feed's last landing, in epoch ms; None if the feed was never landed.
 
-    ``settings``: environment variables that open a warehouse in a bucket; storage options of the target take precedence. A
-    variable that is None must not be set in the environment. Raises `ConfigError` (78) for an unknown feed or target, or if a
-    catalog governs the tables, `StorageError` (74) if the ledger cannot be read.
+    ``settings``: environment variables that open a warehouse in a bucket. Storage options of the target override them. A
+    variable whose value is None must not be set in the environment.
+
+    Raises `ConfigError` (78) for an unknown feed or target, or if a catalog governs the tables, `StorageError` (74) if the
+    ledger cannot be read.
     """
     from rewindow.storage.locations import is_uri, use  # noqa: PLC0415
     from rewindow.tables.delta.warehouse import DeltaTables  # noqa: PLC0415 - parsing a DAG file does not need it
@@ -49,7 +51,7 @@ def complete_through(
 def is_complete(
     project: str, target: str, feed: str, through: str, settings: Mapping[str, str | None] | None = None
 ) -> bool:
-    """Return whether a feed's logs are complete through a time (ISO 8601; without a zone it is in UTC)."""
+    """Return whether a feed's logs are complete through a time (ISO 8601; a time without a zone is in UTC)."""
     watermark = complete_through(project, target, feed, settings)
     return watermark is not None and watermark >= epoch_ms(through)
 
@@ -57,7 +59,7 @@ def is_complete(
 def _without_mixing(settings: Mapping[str, str | None]) -> dict[str, str]:
     """Return the settings that have a value. Raises `ConfigError` (78) if the environment sets a variable whose value is None.
 
-    Such a variable is removed from a command's environment. It cannot be removed from this process, because other tasks share it.
+    Such a variable can be removed from the environment of a command, but not from this process, because other tasks share it.
     """
     for name, value in settings.items():
         if value is None and os.environ.get(name):

@@ -1,7 +1,7 @@
 """`RewindowOperator`: one rewindow command as a task. The command ends with its task, and its exit code decides about retries.
 
-The command itself sends its events to OpenLineage, and uses the same variables as Airflow's provider. So Airflow's OpenLineage
-provider need not be installed, and its listener need not support rewindow.
+The command itself sends its events to OpenLineage, and uses the same variables as Airflow's OpenLineage provider. So the
+provider need not be installed, and its listener need not know rewindow.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _OPTIONS: Final = {
     "config_path": "OPENLINEAGE_CONFIG",
     "namespace": "OPENLINEAGE_NAMESPACE",
 }
-"""Maps an option of the section ``[openlineage]`` of Airflow's configuration to the variable of OpenLineage's client."""
+"""Maps each option of the section ``[openlineage]`` in Airflow's configuration to the variable of OpenLineage's client."""
 _TRUE: Final = frozenset(("true", "t", "1"))
 
 
@@ -179,7 +179,7 @@ class RewindowOperator(BaseOperator):
             self._command.stop()
 
     def _run(self, context: Any, *, accepts: Collection[int] = ()) -> dict[str, Any]:
-        """Run the command and return its result. ``accepts``: exit codes that count as success, besides those of the operator.
+        """Run the command and return its result. ``accepts``: exit codes that count as success in addition to the operator's.
 
         Raises `AirflowException` to retry, `AirflowFailException` to fail at once.
         """
@@ -217,7 +217,10 @@ class RewindowOperator(BaseOperator):
         return self._command
 
     def _write_report(self, result: Mapping[str, Any]) -> str | None:
-        """Write the report on what the command did and return its address; None without a report. An error is only a warning."""
+        """Write the report on what the command did and return its address; None without a report.
+
+        An error only logs a warning.
+        """
         if self.reports == NONE:
             return None
         where = {"project": self._folder, "target": self.target, "executable": self.executable}
@@ -237,7 +240,7 @@ class RewindowOperator(BaseOperator):
         """
         for line in lines_of(result, self._where):
             self.log.info("%s", visible(line))
-        # A retry always sends events, because the try before may have ended after its commit without sending them.
+        # In a retry, events are always sent, because the try before may have ended after its commit and before its events.
         if not is_retry(context) or result.get("on_hold"):
             self.outlets: list[Any] = [one for one in self.outlets if has_event(getattr(one, "extra", {}), result)]
         for asset in self.outlets:
@@ -249,8 +252,8 @@ class RewindowOperator(BaseOperator):
 def openlineage_env(ti: Any, option: Callable[[str], str], environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables of OpenLineage for the command of a task instance.
 
-    ``option`` returns an option of the section ``[openlineage]``, or an empty text. If the section does not set an option, the
-    command uses the variable that it inherits.
+    ``option`` returns an option of the section ``[openlineage]``, or an empty text if it is not set. In that case, the command
+    uses the variable that it inherits.
     """
     given = {variable: value for name, variable in _OPTIONS.items() if (value := option(name))}
     if option("disabled").strip().lower() in _TRUE:
@@ -276,7 +279,7 @@ def _openlineage_option(name: str) -> str:
 
 
 def _last_due(dag: Any) -> datetime | None:
-    """Return the end of the last interval of a DAG's schedule that has ended; None if it is unknown.
+    """Return the end of the last interval of a DAG's schedule that is over; None if it is unknown.
 
     It is unknown on a worker that has only Airflow's task SDK. Then each DAG run of a backfill lands only its own interval.
     """
@@ -291,8 +294,8 @@ def _last_due(dag: Any) -> datetime | None:
 
 
 def _ids(ti: Any, namespace: str) -> tuple[str, str]:
-    """Return the ids of the task's and of the DAG's run as ``namespace/job/UUID``, from Airflow's provider if it is installed."""
-    with suppress(Exception):  # the provider may be absent, or its functions may take other arguments
+    """Return the ids of the task's run and of the DAG's run as ``namespace/job/UUID``, from Airflow's provider if installed."""
+    with suppress(Exception):  # the provider may be absent, or its functions may have other arguments
         from airflow.providers.openlineage.plugins import macros  # noqa: PLC0415 - another provider, which may be absent
 
         return macros.lineage_parent_id(ti), macros.lineage_root_parent_id(ti)

@@ -11,7 +11,7 @@ from airflow.sdk import DAG, Param
 from rewindow.airflow.dag_run import ACCEPT_CHANGES, END, REPLAN, TAKEOVER, THROUGH, TIME
 
 _POSITION = rf"^({TIME}|[0-9]{{1,18}}|[A-Za-z_][A-Za-z0-9_-]{{0,99}}/[0-9]{{1,18}}){END}"
-"""An event time, the number of a landing, or a run, as in the options of `rewindow backfill`."""
+"""Pattern of an event time, the number of a landing, or a run, as in the options of `rewindow backfill`."""
 
 _BRANCH = rf"^[A-Za-z_][A-Za-z0-9_-]{{0,99}}{END}"
 _DURATION = rf"^([0-9]{{1,19}}(ms|[smhdw]))+{END}"
@@ -30,7 +30,7 @@ RUN: Final = {
     THROUGH: Param(
         None,
         type=["null", "string"],
-        format="date-time",  # shows a calendar in the trigger's form; Airflow validates only the pattern
+        format="date-time",  # shows a calendar in the trigger's form; Airflow itself checks only the pattern
         pattern=f"^{TIME}{END}",
         title="Through",
         description="Stop at this time, such as 2013-02-01T00:00:00Z (UTC unless it has an offset). "
@@ -112,8 +112,8 @@ def _one_of(names: Sequence[str], title: str, description: str) -> Param:
 def set_params(dag: DAG, params: Mapping[str, Param]) -> None:
     """Give a DAG its params. Must be called after its tasks were added.
 
-    If a DAG has params when a task is added, Airflow copies them into the task. This took half of the time of parsing. It is not
-    needed, because Airflow merges the DAG's params into each run anyway.
+    If a DAG already has params when a task is added, Airflow copies them into the task, which took half of the parsing time.
+    The copies are not needed, because Airflow merges the DAG's params into each run anyway.
     """
     # The params are copied, because a DAG run changes its params in place.
     dag.params.update({name: copy(param) for name, param in params.items()})

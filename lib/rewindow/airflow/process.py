@@ -1,7 +1,8 @@
 """Run a command as a child of this process. The command never outlives this process.
 
-No state of the command is stored, neither in files nor in Airflow. A retry starts the command again, and the ledger decides. If
-the process of an unfinished run has ended, the new command takes the run over. If that process is alive, it ends with 75.
+No state of the command is stored, neither in files nor in Airflow. A retry starts the command again, and the ledger decides
+what is left to do. If the process of an unfinished run has ended, the new command takes the run over. If that process is alive,
+the new command exits with 75.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from rewindow.errors import visible_lines, without_secrets
 class Command:
     """A running command in a separate process group. It ends with the ``with`` block at the latest.
 
-    ``env`` extends this process's environment. A variable that is None is removed. ``cwd``: the command's working folder, if it
-    exists. ``folder``: the folder for temporary files without names that get the output. Raises `OSError` if no process can be
+    ``env`` extends this process's environment. If a value is None, the variable is removed. ``cwd`` is the command's working
+    folder, if it exists. The output goes to temporary files without names in ``folder``. Raises `OSError` if no process can be
     started.
     """
 
@@ -60,7 +61,7 @@ class Command:
     def __exit__(self, *error: object) -> None:
         """Stop the command and the remaining processes of its group."""
         self.stop()
-        # The leader of the group was not reaped yet, so no other group can have the same number.
+        # As long as the leader of the group is not reaped, no other group can have the same number.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, signal.SIGTERM)
         self._child.communicate()
@@ -83,7 +84,7 @@ class Command:
             time.sleep(poll_s)
 
     def result(self) -> dict[str, Any]:
-        """Return the last line of the output that is a JSON object; an empty mapping without such a line."""
+        """Return the last JSON object that is a line of the output; an empty mapping if there is none."""
         for line in reversed(_content(self._out).decode(errors="replace").splitlines()):
             try:
                 printed = json.loads(line)
@@ -94,7 +95,7 @@ class Command:
         return {}
 
     def stop(self) -> None:
-        """Terminate the command and its group, and kill them if they do not end in time."""
+        """Terminate the command and its group. If they do not end in time, kill them."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self._code() is not None:
                 return
@@ -119,7 +120,7 @@ class Command:
 
 
 def _shown(line: bytes) -> str:
-    """Return a line of the command in a form that is safe in Airflow's log, because the job's code can print anything."""
+    """Return a line of the command in a form that is safe in Airflow's log. The job's code can print anything."""
     return visible_lines(without_secrets(line.decode(errors="replace").rstrip()))
 
 

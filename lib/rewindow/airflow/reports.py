@@ -1,6 +1,6 @@
 """The report that a task writes after its command: its options, its file, and its address. Does not import Airflow.
 
-Each branch of a job has a single file, because a report also covers earlier runs. So there are no old reports to delete.
+There is only one file per branch of a job, because a report also covers earlier runs. So there are no old reports to delete.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def write_report(
 ) -> str | None:
     """Write the report on what a command did, and return its address; None if there is no report.
 
-    ``where``: the arguments of `commands.command_line` that say where the project is. ``served_at``: the address at which a web
-    server serves the folder. Raises a `RewindowError` with the reason if the report cannot be written.
+    ``where``: the arguments of `commands.command_line` that name the project and target. ``served_at``: the address at which a
+    web server serves the folder. Raises a `RewindowError` with the reason if the report cannot be written.
     """
     wanted = report_of(result)
     if wanted is None:
@@ -81,14 +81,14 @@ def folder_of(project: str, target: str) -> str | None:
     """
     root = find_project(Path(project).absolute())
     config = load_target(root, target)
-    # A report on governed tables would start Spark, so none is written.
+    # For tables in a catalog, a report would start Spark, so none is written.
     if config.catalog is not None:
         return None
     return f"{location_of(root, config.warehouse).rstrip('/')}/{FOLDER}"
 
 
 def address_of(folder: str, file: str, served_at: str | None) -> str:
-    """Return the address of a report: at the web server ``served_at`` if there is one, otherwise the address of the file."""
+    """Return the address of a report: at the web server ``served_at``, or without a server the address of the file."""
     if served_at:
         return f"{served_at.rstrip('/')}/{quote(file)}"
     return f"{folder}/{file}" if "://" in folder else Path(folder, file).as_uri()

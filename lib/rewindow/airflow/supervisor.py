@@ -1,8 +1,8 @@
 """Run one command, and stop it when the process that started this script has ended for any reason, including SIGKILL.
 
-This is a script that uses only the standard library: `python supervisor.py COMMAND ...`. It is the leader of its own process
-group. Its standard input is a pipe that the parent keeps open. When the parent ends, the kernel closes the pipe, and the script
-sees this.
+This script uses only the standard library: `python supervisor.py COMMAND ...`. It is the leader of its own process group. Its
+standard input is a pipe that the parent keeps open. When the parent ends, the kernel closes the pipe, and the script's read of
+the pipe returns.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 def run(command: list[str]) -> int:
-    """Run a command to its end and return its exit code. After a signal, that is 128 plus the signal's number, as in a shell."""
-    # Signals to the group are for the command, so this process ignores them. It does so with a handler and not with SIG_IGN,
-    # because the command would inherit SIG_IGN.
+    """Run a command to its end and return its exit code: after a signal, 128 plus the signal's number, as in a shell."""
+    # Signals to the group are meant for the command, so this process ignores them with a handler. The command would inherit
+    # SIG_IGN, but does not inherit a handler.
     signal.signal(signal.SIGTERM, _ignore)
     signal.signal(signal.SIGINT, _ignore)
     try:
@@ -47,7 +47,10 @@ def _end_with_parent() -> None:
 
 
 def _end_with_supervisor() -> None:
-    """Let Linux kill the command if this script is killed. On other systems the command continues, and the ledger fences it."""
+    """Make Linux kill the command if this script is killed.
+
+    On other systems the command continues, and the ledger fences it.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""The lines about a command's result in a task's log, and the extra of the events of assets. Does not import Airflow."""
+"""The lines about a command's result in a task's log, and the extra of asset events. Does not import Airflow."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Final
 from rewindow.contracts.instants import instant
 
 TABLE: Final = "table"
-"""Key in an asset's extra. The value is the name of the asset's table in the job's file."""
+"""The key in an asset's extra for the name of the asset's table, as in the job's file."""
 FEED: Final = "feed"
-"""Key in an asset's extra. The value is the name of the asset's feed."""
+"""The key in an asset's extra for the name of the asset's feed."""
 _OUTPUT = "output/"
 """The beginning of the names of targets that are output tables."""
 _COMPARED = {"equal", "different", "only_first", "only_second"}
@@ -18,7 +18,7 @@ _COMPARED = {"equal", "different", "only_first", "only_second"}
 
 
 def lines_of(result: Mapping[str, Any], where: str = "") -> Iterator[str]:
-    """Yield the lines that describe the ``--json`` output of a command; nothing for an output that is not known here.
+    """Yield the lines that describe the ``--json`` output of a command; nothing for the output of other commands.
 
     ``where``: the options with which a command on this worker finds the project.
     """
@@ -51,8 +51,8 @@ def lines_of(result: Mapping[str, Any], where: str = "") -> Iterator[str]:
 def is_result(command: str, result: Mapping[str, Any]) -> bool:
     """Return whether the JSON that a command printed is its result.
 
-    `diff` ends with 1 if it finds a difference, but so does a Python in which rewindow is not installed. Only `diff` prints
-    counts.
+    The exit code 1 of `diff` means that it found a difference. But a Python without rewindow also exits with 1. Only `diff`
+    prints counts.
     """
     if command != "diff":
         return bool(result)
@@ -60,9 +60,9 @@ def is_result(command: str, result: Mapping[str, Any]) -> bool:
 
 
 def reason_of(result: Mapping[str, Any]) -> str:
-    """Return from a result in JSON why the command failed: its error, or why the first run on hold is not published.
+    """Return why the command failed, from its JSON: its error, or why the first run on hold is not published.
 
-    Empty if the JSON has neither.
+    Returns ``""`` if the JSON has neither.
     """
     held = next(iter(result.get("on_hold") or ()), None)
     if result.get("error") or held is None:
@@ -74,7 +74,7 @@ def reason_of(result: Mapping[str, Any]) -> str:
 
 
 def did_nothing(result: Mapping[str, Any]) -> bool:
-    """Return whether a command certainly found nothing to do. False for commands whose result does not say so.
+    """Return whether a command certainly found nothing to do. False if the command's result does not show it.
 
     The ``--json`` output of `run` has ``published`` and ``run``. `promote` has ``published`` and ``is_new``, `publish` has
     ``published`` and ``accepted``, and `land` has ``landings``.
@@ -87,8 +87,8 @@ def did_nothing(result: Mapping[str, Any]) -> bool:
 def has_event(asset: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
     """Return whether a command changed the table or feed of an asset, so that the asset gets an event. ``asset``: its extra.
 
-    The asset of a feed gets an event after each landing, including one by `run --land`. The asset of a table gets an event if the
-    command did something and no run is on hold, because readers do not see the rows of a run on hold.
+    The asset of a feed gets an event after each landing, including one by `run --land`. The asset of a table gets an event if
+    the command did something and no run is on hold. Readers do not see the rows of a run on hold.
     """
     if FEED not in asset:
         return not did_nothing(result) and not result.get("on_hold")
@@ -112,8 +112,8 @@ def told_of(asset: Mapping[str, Any], name: str, result: Mapping[str, Any]) -> d
 def extra_of(table: str, results: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Return what `run` or `promote` printed about a table; None if they printed nothing about it.
 
-    ``results`` are the ``--json`` outputs of commands. In them, the name of a governed table has three parts. In the job's file,
-    it may have two, because the target supplies the catalog.
+    ``results`` are the ``--json`` outputs of commands. In them, the name of a table in a catalog has three parts. In the job's
+    file, it may have two, because the target names the catalog.
     """
     found = [(str(one["table"]).replace("/", "."), one, result) for result in results for one in _tables(result)]
     matches = [one for one in found if one[0] == table] or [one for one in found if one[0].endswith(f".{table}")]

@@ -40,7 +40,7 @@ class LogCompleteTrigger(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", given
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield one event: either that the logs are complete, or an error that no retry can repair."""
+        """Yield one event: the logs are complete, or there was an error that no retry can fix."""
         where = (self.project, self.target, self.feed, self.through)
         while True:
             try:

@@ -1,1 +1,1 @@
-"""The application: it connects the layers and talks to people."""
+"""The application: it connects the layers, and presents results to people."""

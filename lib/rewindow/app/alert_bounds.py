@@ -1,4 +1,4 @@
-"""The findings about a job's bounds (``alerts:``), and the figures of growth that the bounds limit."""
+"""The findings about a job's limits (``alerts:`` in its file), and the figures on growing state that some limits refer to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rewindow.streams.duration import in_words
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """What `gc` would do now about the state and journal of a branch."""
+    """What `gc` would do now with the state and journal of a branch."""
 
     state: JobState
     head: CommittedRun | None
@@ -31,7 +31,7 @@ class Upkeep:
     """Whether state and journal are files. In a catalog they are rows of one table."""
 
     def forgets(self) -> bool:
-        """Return whether `gc` would forget state that nothing needs. Its files would then no longer count."""
+        """Return whether `gc` would forget state that nothing needs. The files of this state would then no longer count."""
         return decide_forget(self.state, self.now_ms - self.keep_ms) is not None
 
     def writes_snapshot(self) -> bool:
@@ -40,7 +40,7 @@ class Upkeep:
 
 
 def exceeded(bounds: AlertsConfig, figures: Mapping[str, Any], command: Command, upkeep: Upkeep) -> Iterator[Finding]:
-    """Yield a finding for each bound that the figures exceed."""
+    """Yield a finding for each limit that the figures exceed."""
     yield from _freshness(bounds, figures, command)
     if bounds.waiting is not None and not _within(figures.get("waiting"), bounds.waiting):
         waiting = figures.get("waiting")
@@ -85,9 +85,9 @@ def _freshness(bounds: AlertsConfig, figures: Mapping[str, Any], command: Comman
 
 
 def _share(kind: str, bound: float, figures: Mapping[str, Any], command: Command) -> Iterator[Finding]:
-    """Yield a finding if the last runs dropped too large a share of records as ``kind``.
+    """Yield a finding if the last runs dropped a larger share of records as ``kind`` than ``bound`` allows.
 
-    If there are no records, there is no share.
+    If there were no records, there is no share and no finding.
     """
     lost, records = figures.get(f"{kind}_share"), figures.get("records")
     if lost is None or lost <= bound:
@@ -193,8 +193,8 @@ def _percent(part: float) -> str:
 def growth_figures(state: JobState, branch: Branch, *, has_files: bool) -> dict[str, Any]:
     """Return the size of state and journal over all branches, and the number of runs that a restore reads.
 
-    ``has_files``: whether they are files. In a catalog they are rows of a table that all jobs share, so numbers of files are
-    None.
+    ``has_files``: whether state and journal are files. In a catalog they are rows of a table that all jobs share, so the
+    numbers of files are None.
     """
     written = [*sizes_of(state)]
     kept = [one for one in written if one.run not in state.forgotten]

@@ -61,9 +61,9 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
 
 @contextmanager
 def _fits(root: Path, job: str) -> Iterator[None]:
-    """Name the line at fault in an error about the topology.
+    """Add the line at fault to errors about the topology.
 
-    This is a line of the job's code or, if none is known, the line of ``topology:`` in the job's file.
+    This is a line of the job's code or, if no such line is known, the line of ``topology:`` in the job's file.
     """
     try:
         yield

@@ -1,8 +1,8 @@
-"""The situation after a branch's last run: the next run, an unfinished attempt, waiting results.
+"""The situation after a branch's last run: the next run, an unfinished attempt, results that wait.
 
-The ledger does not say how an attempt ended, but the attempt's heartbeat shows whether it was killed. A process that ends by
-itself removes its heartbeat, with or without an error. A killed process leaves it. For governed tables, some refusals come only
-from `run`, after it has planned.
+The ledger does not say how an attempt ended, but the attempt's heartbeat file shows whether it was killed. A process that ends
+by itself removes this file, with or without an error. A killed process leaves it. For tables in a catalog, some errors are
+raised only by `run`, after it has planned.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, 
 
 
 def with_all_reasons(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """Return ``done`` with a reason that also says what else the user should know about the branch and the feed.
+    """Add to the reason of ``done`` what else the user should know about the branch and the feed. Return the result.
 
     ``done`` is the result of a run for which there is nothing to do.
     """
@@ -59,7 +59,10 @@ def with_all_reasons(root: Path, tables: Warehouse, job: Job, request: RunReques
 
 
 def _with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """Return ``done`` with the changes of the code since the checkpoint, if there are any and a run can follow."""
+    """Return ``done``.
+
+    If the code has changed since the checkpoint and another run is possible, the result lists the changes.
+    """
     branch = tables.state(job.name).branch(request.branch)
     changed = changes_since(branch, job.binding)
     if not changed or branch.head is None or branch.is_sealed:
@@ -69,7 +72,7 @@ def _with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDa
 
 
 def _with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """If the branch has replayed rows of another job's removed runs, add this to the reason of ``done``."""
+    """Return ``done``, with a note in its reason if the branch replayed rows of another job's runs that were since removed."""
     feed = job.feed.definition.feed
     of = replayed_removed(root, tables, feed, tables.state(job.name).branch(request.branch).last_epoch)
     if not of:
@@ -79,7 +82,7 @@ def _with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, 
 
 
 def _with_refused_landing(root: Path, job: Job, done: UpToDate) -> UpToDate:
-    """If the feed's file is invalid, so that nothing more can be landed, add this to the reason of ``done``."""
+    """Return ``done``, with a note in its reason if the feed's file is invalid, because the next landing would be refused."""
     feed = job.feed.definition.feed
     try:
         load_feed(root, feed)
@@ -91,10 +94,10 @@ def _with_refused_landing(root: Path, job: Job, done: UpToDate) -> UpToDate:
 def unfinished(
     warehouse: str, attempt: Attempt, *, in_catalog: bool = False, planned_ms: int | None = None
 ) -> Unfinished:
-    """Return what is known of an attempt without a recent heartbeat.
+    """Return what is known about an attempt without a recent heartbeat.
 
-    ``in_catalog`` says whether a catalog governs the tables. If so, hosts usually do not share the folder of heartbeats, so an
-    attempt on another host may be alive. ``planned_ms`` says when the attempt planned its run (epoch ms).
+    ``in_catalog`` says whether a catalog governs the tables. In that case, hosts usually do not share the folder of heartbeats,
+    so an attempt on another host may be alive. ``planned_ms`` says when the attempt planned its run (epoch ms).
     """
     is_killed = was_killed(warehouse, attempt)
     has_ended = not in_catalog or _is_here(attempt) or is_killed
@@ -119,8 +122,8 @@ def killed_hint(warehouse: str, planned: RunSpec) -> str | None:
 def after_last_run(root: Path, tables: Warehouse, branch: Branch, feed: Feed, again: str) -> dict[str, Any]:
     """Return what is left to do after a branch's last run, as JSON values.
 
-    ``ended`` says how an unfinished attempt ended, and names the command ``again``, which completes its run. ``silent`` has the
-    results that wait for partitions without records. If these results are unknown, ``unknown`` says why.
+    ``ended`` says how an unfinished attempt ended, and names the command ``again``, which completes the attempt's run.
+    ``silent`` has the results that wait for partitions without new records. If these results are unknown, ``unknown`` says why.
     """
     pending = branch.pending
     ended = unfinished(tables.warehouse, pending.attempt).hint(f"Run it again: `{again}`") if pending else None
@@ -131,7 +134,10 @@ def after_last_run(root: Path, tables: Warehouse, branch: Branch, feed: Feed, ag
 
 
 def _after_head(root: Path, tables: Warehouse, branch: Branch, feed: Feed) -> Inputs:
-    """Read what the tasks of a branch's last run reported. In a catalog, that would need Spark, so the reports stay unknown."""
+    """Return inputs with the reports of a branch's last run.
+
+    In a catalog, reading them would need Spark, so they stay unknown.
+    """
     head = branch.head
     if head is None:
         return Inputs(branch, feed, ())

@@ -42,9 +42,9 @@ from rewindow.tables.shared.warehouse import check_not_deleted
 
 @dataclass(frozen=True, slots=True)
 class Backfilled:
-    """Result of a backfill: its branch, the branch's parent run, its first epoch, and the results of its runs.
+    """Result of a backfill: its branch, the run on which the branch is based, its first epoch, and the results of its runs.
 
-    ``replaced`` names earlier runs of the branch. They were replaced because they had executed other code. ``continues`` names
+    ``replaced`` names earlier runs of the branch that were replaced because they had executed other code. ``continues`` names
     the last earlier run that was kept. ``other_keys`` names the outputs that cannot be compared with those of `main`, because
     their keys have other columns.
     """
@@ -62,9 +62,9 @@ class Backfilled:
 class Compared:
     """Result of a comparison of two branches: the last run that both have, the ``epochs`` after it, and each output's diff.
 
-    ``has_finals`` says whether the rows of the final runs were compared, too. They are if both branches end with a final run
-    after the same epoch. Otherwise ``left_out`` names the final runs whose rows were not compared. ``on_hold`` has the first run
-    on hold of each branch. Its rows and those of later runs were not compared, because they are not published.
+    If both branches end with a final run after the same epoch, the rows of the final runs were compared, too (``has_finals``).
+    Otherwise ``left_out`` names the final runs whose rows were not compared. ``on_hold`` has the first run on hold of each
+    branch. The rows of such a run and of later runs were not compared, because they are not published.
     """
 
     first: str
@@ -78,7 +78,7 @@ class Compared:
 
     @property
     def extent(self) -> str:
-        """What was compared, as a part of a sentence; empty if nothing was compared."""
+        """What was compared, as a part of a sentence; ``""`` if nothing was compared."""
         epochs = [f"epochs {self.epochs[0]} to {self.epochs[-1]}"] if self.epochs else []
         return " and ".join([*epochs, *(["the final runs"] if self.has_finals else [])])
 
@@ -99,9 +99,9 @@ class Compared:
 
 
 _BACKFILL = "backfill-"
-"""The beginning of the names that `backfill` gives to branches if the user gives none."""
+"""The beginning of the names that `backfill` gives to branches without a name from the user."""
 _HASH_SEED, OTHER_SEED = "PYTHONHASHSEED", "20130101"
-"""The variable that decides how texts are hashed, and a value that is not 0, the default of Spark's workers."""
+"""The environment variable that sets how Python hashes texts, and a value other than 0, the default of Spark's workers."""
 
 
 class JobBranches:
@@ -143,10 +143,11 @@ class JobBranches:
     ) -> Backfilled:
         """Replay epochs on a branch of `main`, creating the branch if needed. Published tables do not change.
 
-        ``start`` and ``end`` are event times, landings or runs. The start is rounded down to the end of a run. The default end is
-        the last epoch of `main`. An existing branch continues where it ended, or starts over if its runs executed other code than
-        the present one. If no name is given, and an earlier backfill without a name was interrupted, its branch is continued.
-        ``accept_changes`` allows code that differs from the parent checkpoint's, if its stores are still compatible.
+        ``start`` and ``end`` are event times, landings or runs. The start is rounded down to the end of a run. The default end
+        is the last epoch of `main`. An existing branch continues where it ended, or starts over if its runs executed code that
+        differs from the present code. Without a name, the call continues the branch of an interrupted backfill without a name,
+        if there is one. ``accept_changes`` allows code that differs from the code of the parent checkpoint, if the stores are
+        still compatible.
         """
         if branch == MAIN:
             raise UsageError(
@@ -223,11 +224,11 @@ class JobBranches:
         )
 
     def promote(self, branch: str, into: str, on_step: OnStep = None) -> dict[str, Any]:
-        """Let a branch take the epochs that ``into`` has taken, then replace the runs of ``into``; see `control.branch.promote`.
+        """Run a branch up to the last epoch of ``into``, then replace the runs of ``into``; see `control.branch.promote`.
 
         In the result, ``is_new`` is false if the branch was promoted before. ``lagged`` is as in `rewind`. ``fewer`` is the
         result of `fewer_rows`. ``other_code`` lists how the project's present code differs from the branch's code. ``waiting``
-        is the number of landings that wait for the next run of ``into``. ``is_sealed`` says whether ``into`` takes no more runs.
+        is the number of landings that wait for the next run of ``into``. ``is_sealed`` says whether ``into`` gets no more runs.
         """
         with self._project.telemetry.operation(PROMOTE, self._job, branch) as observed:
             done = self._promote(branch, into, on_step, observed.watching(on_step))
@@ -261,7 +262,7 @@ class JobBranches:
         return {**done, "caught_up": caught_up, "fewer": fewer_rows(before, rows_of(self.state.branch(into).runs))}
 
     def _check_reached(self, branch: Branch, feed: Feed) -> None:
-        """Raise `SourceError` (66) if the feed was landed anew with fewer landings than a branch has taken.
+        """Raise `SourceError` (66) if the feed was landed anew and now has fewer landings than a branch has processed.
 
         No other branch can then catch up with this branch.
         """
@@ -297,7 +298,7 @@ class JobBranches:
         drive(drop(self._job, branch, self._tables), on_step)
 
     def diff(self, first: str, second: str, samples: int) -> Compared:
-        """Compare the outputs of two branches key by key, over the epochs that both replayed since they diverged.
+        """Compare the outputs of two branches key by key, over the epochs that both replayed after their last common run.
 
         The rows of final runs are compared if both branches end with a final run after the same epoch. Raises `UsageError` (2)
         for a branch without runs, `StorageError` (74) if a table was altered outside rewindow.
@@ -322,14 +323,14 @@ class JobBranches:
         for target, keys in output_keys.items():
             tables = [branch.tables[target] for branch in (ours, theirs) if target in branch.tables]
             if len(tables) == 2:
-                # A final run adds an epoch after its last landing, and its rows have the number of this epoch.
+                # If the final runs are compared: their rows have the number of an extra epoch, after the last landing.
                 diffs[target.removeprefix(OUTPUT)] = self._tables.compare(
                     tables[0], tables[1], keys, epochs=(after, through + has_finals), samples=samples
                 )
         now = self.state
         if any(shared_runs(branch.runs, now.branch(branch.name).runs) < len(branch.runs) for branch in (ours, theirs)):
-            # Another process has taken runs back. The rows may have been read partly before and partly after that, so compare
-            # again.
+            # Another process has removed runs from a branch. Some rows may have been read before and some after that, so
+            # compare again.
             return self.diff(first, second, samples)
         shared = ours.runs[common - 1].spec.name if common else None
         holds = [hold for name in dict.fromkeys((first, second)) for hold in describe_holds(state, name)[:1]]
@@ -361,7 +362,7 @@ class JobBranches:
         for run in chosen:
             job = project.bind(self._job, run.spec.branch)
             self._tables.later_refusals(job, state).check_ledgers(branch)
-            # One worker executes all tasks, in reverse order, so that the layout differs from that of the run.
+            # A single worker executes all tasks, in reverse order, so that the layout differs from that of the run.
             with naming(JOB=command_words(self._job, run.spec.branch), FEED=job.feed.definition.feed):
                 replay = verify(job, run, this_attempt(), project.engine_of(1), self._tables, of_branch)
                 yield drive(replay, on_step)
@@ -377,9 +378,9 @@ class JobBranches:
         return list(self._tables.lagging(self._job, self.state, branch))
 
     def _interrupted_backfill(self, state: JobState, base: CommittedRun | None) -> str | None:
-        """Return the branch of an interrupted backfill that had no name; None if there is none.
+        """Return the branch of an interrupted backfill without a name from the user; None if there is none.
 
-        The branch starts at main's run ``base``, and its name has a number.
+        The branch starts at main's run ``base``, and its name is ``backfill-N``.
         """
         for branch in state.branches.values():
             is_live = branch.pending is not None and self._project.is_alive(branch.pending.attempt)
@@ -397,7 +398,7 @@ class JobBranches:
         return None
 
     def _outdated(self, branch: str) -> list[dict[str, Any]]:
-        """Return the feeds that hold rows of removed runs, as JSON values."""
+        """Return the feeds that contain rows of removed runs, as JSON values."""
         # Feeds read only the published branch.
         readers = outdated_readers(self._project.root, self._tables, self._job) if branch == MAIN else ()
         return [asdict(reader) for reader in readers]
@@ -413,7 +414,7 @@ class JobBranches:
 def other_hash_seed() -> Iterator[None]:
     """If Spark starts within this block, its workers hash texts with another seed than in a run.
 
-    So if the code depends on the order of a set, a replay gives other rows.
+    If the job's code depends on the order of a set, a replay then gives other rows.
     """
     before = os.environ.get(_HASH_SEED)
     os.environ[_HASH_SEED] = OTHER_SEED

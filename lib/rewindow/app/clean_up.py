@@ -1,6 +1,6 @@
-"""The clean-up after a run: the part of `gc` that leaves every run to which one can go back.
+"""The clean-up after a run. It does the part of `gc` that keeps every run to which a user can rewind.
 
-It merges small files in the tables of the run's job and feed, and deletes files that nothing needs, for some seconds. The next
+For some seconds, it merges small files in the tables of the run's job and feed, and deletes files that nothing needs. The next
 clean-up continues.
 """
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from rewindow.tables.governed.table_access import CatalogAdapter
 
 _MOST_S = 10
-"""For how many seconds a run may clean up. One commit, or the deletion of a bundle of files, may end later."""
+"""For how many seconds a run may clean up. The last commit or the last deletion of a group of files may end later."""
 
 
 def clean_up(
     adapter: FileAdapter | CatalogAdapter, root: Path, warehouse: str, report: RunReport, keep_ms: int, is_alive: Alive
 ) -> RunReport:
-    """Clean up after a run, and return its report with what was done.
+    """Clean up after a run, and return the run's report with what was cleaned up.
 
-    An error becomes a hint of the report, because the run is committed.
+    An error becomes a hint of the report, because the run is already committed.
     """
     job, feed, began = report.spec.job, report.spec.binding.feed, time.monotonic()
     parts, hints = list[Tidied](), report.hints
@@ -70,7 +70,7 @@ def clean_up(
 
 
 def no_run_reads(feed: str, root: Path, tables: Warehouse, is_alive: Alive) -> Callable[[], bool]:
-    """Return a function that returns whether no live run of the project reads a feed."""
+    """Return a function that returns whether a feed is not read by any live run of the project."""
 
     def is_quiet() -> bool:
         states = [tables.state(job) for job in names_of(root, "jobs")]

@@ -12,11 +12,11 @@ from typing import Any
 from rewindow.errors import visible
 
 _format: dict[str, str | None] = {}
-"""``command``: the log format of the command line. Missing or None: nothing is logged."""
+"""``command``: the log format of the command line. If it is missing or None, nothing is logged."""
 
 
 def configure_logs(wanted: str | None) -> None:
-    """Log in this format, ``json`` or ``text``; None logs nothing."""
+    """Set the format in which the command logs, ``json`` or ``text``. With None, it logs nothing."""
     _format["command"] = wanted
     if wanted is not None:
         _configure(wanted)
@@ -34,7 +34,7 @@ def command_log() -> Any:
 def as_visible_line(_log: Any, _method: str, line: Any) -> str:
     """Escape unprintable characters in a rendered line, so that data cannot forge another line.
 
-    The last processor of each log.
+    It must be the last processor of each log.
     """
     return visible(line.replace("\x7f", "\\u007f"))  # valid also in JSON, whose renderer has escaped everything else
 

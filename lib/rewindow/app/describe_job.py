@@ -1,4 +1,4 @@
-"""Describe what a job has done: its runs, tables and metrics. Find tables of the job that were altered outside rewindow."""
+"""Describe what a job has done: its runs, tables and metrics. Find its tables that were altered outside rewindow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def show_job(project: OpenProject, job: str, *, branch: str = MAIN, hashes: bool = False) -> dict[str, Any]:
-    """Return the values of `show` for a job: the runs, tables and metrics of a branch."""
+    """Return what `show` shows of a job: the runs, tables and metrics of a branch."""
     project.job_config(job)
     with naming(JOB=command_words(job, branch)):
         return describe_job(project.tables, project.state(job), job, branch=safe_name(branch, "branch"), hashes=hashes)
@@ -98,9 +98,9 @@ def _describe_run(run: CommittedRun) -> dict[str, Any]:
 
 
 def _describe_tables(tables: Warehouse, branch: Branch, *, hashes: bool) -> list[dict[str, Any]]:
-    """Return a branch's tables. ``rows`` is None for a table that does not exist yet.
+    """Return a description of a branch's tables. ``rows`` is None for a table that does not exist yet.
 
-    Branches share the tables of changelogs, so the count of a changelog has only the rows of this branch's runs.
+    Branches share the tables of changelogs. Of a changelog, only rows of this branch's runs are counted.
     """
     described = []
     for target, table in branch.tables.items():
@@ -151,9 +151,11 @@ def check_rows(tables: Warehouse, job: str, state: JobState, branch: str) -> Non
 
 
 def check_outputs(tables: Warehouse, job: str, state: JobState, branch: str, targets: Iterable[str]) -> None:
-    """Check, as `check_rows` does, those outputs of a branch to which another writer has added files. Read no other outputs.
+    """Check, as `check_rows` does, the given outputs of a branch to which other programs have added files.
 
-    For governed tables, only the cheap check `check_published` is made.
+    Reads no other outputs.
+
+    For tables in a catalog, only the cheaper `check_published` is called.
     """
     tables.check_published(job, state, branch)
     own_tables = state.branch(branch).tables

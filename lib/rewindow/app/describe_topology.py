@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def explain_job(project: OpenProject, job: str, *, spark: bool = False) -> dict[str, Any]:
-    """Return the values of `explain` for a job: its topology. ``spark``: add Spark's plan of each sub-topology in a first run.
+    """Return what `explain` shows of a job: its topology. With ``spark``, add Spark's plan of each sub-topology in a first run.
 
-    Before the first landing, columns have the types that the sources have now. A type that only the landing can decide is json.
+    Before the first landing, columns have the types that the sources have now. If only a landing can decide a type, it is json.
     """
     is_landed = project.was_landed(project.job_config(job).feed)
     bound = project.bind(job) if is_landed or spark else project.bind_to_sources(job)
@@ -47,7 +47,7 @@ def explain_job(project: OpenProject, job: str, *, spark: bool = False) -> dict[
 def describe_topology(
     job: Job, execution: Execution = Execution.AUTO, tables: Mapping[str, LogTable | None] | None = None
 ) -> dict[str, Any]:
-    """Return a job's topology: each sub-topology's sources, execution mode, nodes and stores, and the outputs.
+    """Return a job's topology: the outputs, and for each sub-topology its sources, execution mode, nodes and stores.
 
     ``tables`` maps each topic to the table of its log if Spark must read this table for the tasks, otherwise to None.
     """
@@ -102,10 +102,10 @@ def _describe_node(node: Mapping[str, Any], batches: str | None) -> dict[str, An
 
 
 def _describe_batches(reason: str | None) -> dict[str, str]:
-    """Return how a `BatchProcessor` takes its records. For other nodes, ``reason`` is None and the mapping is empty.
+    """Return how a `BatchProcessor` gets its records: many at a time or one by one. The mapping is empty for other nodes.
 
-    ``reason`` is `MANY` for a processor that takes many records at a time. Otherwise it says why the processor takes them one
-    by one.
+    ``reason`` is `MANY` for a processor that gets many records at a time, and None for other nodes. Otherwise it says why the
+    processor gets records one by one.
     """
     if reason is None:
         return {}

@@ -20,7 +20,7 @@ from rewindow.errors import (
 
 
 class Failure(NamedTuple):
-    """The failure of a command: message with the fix, exit code, name of the error's class, code of the error, and facts."""
+    """The failure of a command: message with advice, exit code, name of the error's class, code of the error, and facts."""
 
     message: str
     exit_code: int
@@ -41,7 +41,7 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") -> RewindowError:
-    """Return the error that a user sees, whose class decides the exit code. A `RewindowError` is returned unchanged.
+    """Return the error that a user sees. Its class decides the exit code. A `RewindowError` is returned unchanged.
 
     ``debug`` says, in words, how to get the stack trace of a bug.
     """
@@ -74,7 +74,7 @@ def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") 
             reason=error.strerror or str(error),
             where=f" ({error.filename})" if error.filename else "",
         )
-    if isinstance(error, UnicodeEncodeError) and "/" in error.object:  # such as TMPDIR
+    if isinstance(error, UnicodeEncodeError) and "/" in error.object:  # for example, the value of TMPDIR
         return not_utf8(error.object, "path", ConfigError)
     first = (str(error).strip().splitlines() or [""])[0]
     return InvariantError(
@@ -87,10 +87,10 @@ def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") 
 
 
 def _is_of_process(error: BaseException) -> bool:
-    """Return whether an error shows that the process got no more memory, file handles or threads.
+    """Return whether an error shows that the process could not get more memory, file handles or threads.
 
-    In this case native code panics, libraries end the process, and modules cannot be loaded. Errors of the job's own code are
-    handled elsewhere.
+    In such a process, native code panics, libraries end the process, and modules cannot be loaded. Errors of the job's own code
+    are handled elsewhere.
     """
     is_no_thread = isinstance(error, RuntimeError) and "can't start new thread" in str(error)
     return (

@@ -3,7 +3,7 @@
 After a landing, `naming_unlikely_columns` warns about columns that were probably not landed as the user wants them:
 
 * Numbers with commas, like ``12,50``, become text, which cannot be summed.
-* So do numbers in a column that also has text like ``n/a``, or codes such as ``007`` and ``1E5``.
+* Numbers in a column that also has text like ``n/a``, or codes such as ``007`` and ``1E5``, become text, too.
 * Text keeps the blanks around it, even in a key.
 * A column whose times are before 1980 is probably not in milliseconds.
 """
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def extractor_versions(config: FeedConfig, root: Path) -> dict[str, str]:
-    """Return the code version of each function of ``timestamp``, by the function's name ``module:function``.
+    """Return the code version of each function that extracts timestamps, by its name ``module:function``.
 
     The version covers all code that the function calls. Raises `ConfigError` (78) for a function that cannot be imported.
     """
@@ -60,10 +60,10 @@ def extractor_versions(config: FeedConfig, root: Path) -> dict[str, str]:
 
 @contextmanager
 def naming_kept(tables: Warehouse, feed: FeedConfig) -> Iterator[None]:
-    """If the block refuses a landing, add to the error how many landings `--keep` may keep.
+    """If a landing in this block is refused, add to the error how many landings `--keep` may keep.
 
-    This is done for two reasons of refusal: a landed file is gone or has changed, or the feed has rows of another job's removed
-    runs.
+    This applies to two errors: a landed file is gone or has changed, or the feed has rows from runs of another job that were
+    removed.
     """
     try:
         yield
@@ -82,7 +82,7 @@ def _kept(tables: Warehouse, feed: str, error: LandedFileError | LandedRunError)
 
 
 def _landings_before(tables: Warehouse, feed: str, file: str) -> int:
-    """Return how many of a feed's first landings have no row of a file."""
+    """Return how many of a feed's landings come before the first landing with rows of a file."""
     has_file = (
         at
         for at, body in enumerate(landing_bodies(tables.feed_rows(feed)))
@@ -95,7 +95,7 @@ TableLook = Callable[[LogSpec, None, ReadWindow], SourceLook]
 
 
 def lands_next(config: FeedConfig, *, project_root: str, warehouse: str) -> str:
-    """Return a sentence that says which intervals of arrival `land` would land now, to add to a message.
+    """Return a sentence for messages that says which intervals of arrival `land` would land now.
 
     It is empty for a feed without intervals, because `land` can then land everything. If a source cannot be inspected, the
     sentence says why.
@@ -120,11 +120,11 @@ def lands_next(config: FeedConfig, *, project_root: str, warehouse: str) -> str:
 
 
 def expected_feed(config: FeedConfig, look: TableLook, *, project_root: str, warehouse: str) -> Feed:
-    """Return what a feed that was never landed would be, given the columns that its sources have now.
+    """Return the feed as its first landing would define it, with the columns that its sources have now.
 
-    ``look`` inspects a source that is a table. A column has the type json, which fits everything, if only the landing can decide
-    its type. If a source cannot be inspected, all of its columns have this type. Raises `ConfigError` (78) for a configured
-    column that a source lacks.
+    ``look`` inspects a source that is a table. If only a landing can decide the type of a column, the type is json, which fits
+    everything. If a source cannot be inspected, all of its columns have the type json. Raises `ConfigError` (78) for a
+    configured column that a source lacks.
     """
     feed = feed_spec(config, project_root=project_root, warehouse=warehouse)
     schemas = log_schemas({spec.topic: _expected(spec, look) for spec in feed.logs})
@@ -153,7 +153,7 @@ def _expected(spec: LogSpec, look: TableLook) -> LogColumns:
 
 
 _ENOUGH = 1_000
-"""The maximum number of rows that are inspected."""
+"""At most this many rows are inspected."""
 
 
 _FIRST_TIME_MS = 315_532_800_000
@@ -164,18 +164,18 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
 _CODE = re.compile(r"-?0\d|-?\d+[eE]\d")
-"""Matches texts that would change in a column of numbers: zeros at the beginning, and exponents of whole numbers."""
+"""Matches texts that would lose their form in a column of numbers: zeros at the beginning, and exponents of whole numbers."""
 
 
 _WHOLE, _DECIMAL = re.compile(r"-?\d{1,20}"), re.compile(r"-?\d{1,20}(\.\d{1,18})?")
 
 
 _EXACT = 2**53
-"""Larger whole numbers are not accepted as DOUBLE, because DOUBLE would round them."""
+"""Larger whole numbers are not accepted as DOUBLE, because DOUBLE rounds them."""
 
 
 _MOST = 0.8
-"""If this share of the values are numbers, the other values are probably mistakes."""
+"""If at least this share of the values of a column are numbers, the other values are probably mistakes."""
 
 
 _GROUPS = re.compile(r"[+-]?\d{1,3}(,\d{3})*(\.\d+)?")
@@ -185,7 +185,7 @@ _COMMAS = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+|[+-]?\d{1,3}(,\d{3})+(\.
 
 
 def naming_unlikely_columns(report: LandReport, tables: Warehouse, config: FeedConfig, project_root: str) -> LandReport:
-    """Return the report of a landing with a warning for each unlikely column of a new generation.
+    """Return the report of a landing with a warning for each column of a new generation that was probably landed wrongly.
 
     There is no warning if reading the log would cost more than the landing, as in a catalog.
     """
@@ -250,7 +250,7 @@ def _unlikely_texts(tables: Warehouse, feed: Feed, inferred: AbstractSet[str]) -
 
 
 def _options_of_commas(values: list[str]) -> str:
-    """Return the options that read numbers with commas. Both are named, because `1,500` may mean 1500 or 1.5."""
+    """Return the options for numbers with commas. Both options are named, because `1,500` may mean 1500 or 1.5."""
     fractions, groups = '`options: {decimal: ",", thousands: "."}`', '`options: {thousands: ","}`'
     if not all(_GROUPS.fullmatch(value.strip()) for value in values):
         return fractions
@@ -259,7 +259,7 @@ def _options_of_commas(values: list[str]) -> str:
 
 
 class _Why(NamedTuple):
-    """The reason why a column of numbers was landed as text, the type for the numbers, and the option for other values."""
+    """Why a column of numbers was landed as text, which type the numbers have, and which option handles the other values."""
 
     reason: str
     type: str = "DOUBLE"
@@ -267,9 +267,9 @@ class _Why(NamedTuple):
 
 
 def _why_text(values: list[str], *, is_key: bool, has_more: bool) -> _Why | None:
-    """Return why the inferred type of a column of numbers was text; None if the values are no numbers.
+    """Return why the type of a column of numbers was inferred as text; None if the values are no numbers.
 
-    ``has_more``: the log has rows after those with these values.
+    ``has_more``: the log has more rows than those with ``values``.
     """
     if all(map(_NUMBER.fullmatch, values)):
         if (code := next(filter(_CODE.match, values), None)) is not None:
@@ -291,13 +291,13 @@ def _why_text(values: list[str], *, is_key: bool, has_more: bool) -> _Why | None
 
 
 def _with_blanks(values: list[str], *, is_key: bool) -> str | None:
-    """Return an example of a value with blanks around it; None if blanks are probably wanted.
+    """Return a value with blanks around it as an example; None if there is none, or if blanks are probably wanted.
 
-    Blanks are suspicious if all values begin with one, or if a value of a key has one.
+    Blanks are suspicious if all values begin with a blank, or if a key has a value with blanks around it.
     """
     if all(value[0].isspace() for value in values):
         return values[0]
-    # A key with blanks is not found under its spelling without blanks.
+    # A lookup of the key without the blanks does not find it.
     return next((value for value in values if is_key and value != value.strip()), None)
 
 

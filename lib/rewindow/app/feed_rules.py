@@ -9,6 +9,6 @@ from rewindow.control.health.inputs import FeedRules, Unknown, known
 
 
 def rules_of(root: Path, feed: str) -> FeedRules | Unknown:
-    """Read from a feed's file what the status of its jobs depends on: the lag of the watermark, and the logs."""
+    """Return from a feed's file what the status of its jobs depends on: the lag of the watermark, and the logs."""
     spec = known(lambda: load_feed(root, feed))
     return spec if isinstance(spec, Unknown) else FeedRules(spec.lag_ms, frozenset(spec.logs))

@@ -1,4 +1,7 @@
-"""Find out whether a feed's sources have new rows, and whether `land` would refuse them. Only times of arrival are read."""
+"""Find out whether a feed's sources have new rows, and whether `land` would refuse them.
+
+Of rows, only arrival times are read.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
     health = partial(FeedHealth, progress, is_landing=is_landing, spec=spec, every=str(config.landing.every or ""))
     grid = grid_of(spec) if spec.every else None
     window = ReadWindow(progress.through_ms, grid.start_of(now_ms)) if grid else ReadWindow()
-    # `next_generation` raises an error if the definition has changed.
+    # `next_generation` raises the error if the definition has changed.
     columns = (
         next_generation(spec, progress, mistakes=_mistakes(spec, progress)).columns if progress.feed is not None else {}
     )
@@ -61,7 +64,7 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
     empty = [ReasonMessage("file-without-rows", "{file} has no rows", file=name) for name in (*rowless, *without_rows)]
     files = None
     if grid is not None:
-        # The times of arrival in the files are read, unless that needs Spark.
+        # The arrival times in the files are read, unless only Spark can read them.
         files = _Files(spec, columns, looks, progress, window, grid, project.target.most_landed_here)
         if spec.interval_end and progress.through_ms is not None:
             health = partial(health, behind=[*files.behind(progress.through_ms)])
@@ -69,8 +72,8 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
     if not is_complete:
         waiting = waiting_sources(spec, looks, progress.positions, now_ms)
         return health(is_due=False, details=[waiting] if waiting else ())
-    # For a job's output, `fresh` has all files, so only new epochs show whether something is due. `land` skips an epoch that has
-    # no rows and does not advance the watermark.
+    # For a job's output, `fresh` contains all files, so only new epochs show whether something is due. `land` skips an epoch
+    # that has no rows and does not advance the watermark.
     fresh = sum(len(looks[log.topic].fresh) for log in spec.logs if not log.is_output)
     times = epoch_times(looks.values())
     epochs = {
@@ -84,8 +87,8 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
     details = [*new_in_sources(fresh, epochs), *unchecked, *changed]
     if files is not None:
         # New files may have only rows of the current interval. Landed files may have rows of later intervals. The last landing
-        # recorded which files these are (ADR-122). If an older version made the landing and did not record them, the times of
-        # arrival in landed files are read, too.
+        # recorded which landed files have such rows (ADR-122). An older version recorded nothing, so after its landings, the
+        # arrival times in landed files are read, too.
         if fresh and not epochs and not spec.interval_end and progress.feed is not None:
             is_due = files.new_ones_may_be_due()
         if not is_due:
@@ -96,7 +99,7 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
 
 
 def _with_rows(spec: FeedSpec, looks: Mapping[str, SourceLook]) -> tuple[dict[str, SourceLook], list[str]]:
-    """Remove a log's new Parquet files from ``looks`` if none of them has rows, because `land` then lands nothing.
+    """Remove a log's new Parquet files from ``looks`` if none of them has rows, because `land` would land nothing.
 
     Also return the first file of each such log.
     """
@@ -137,9 +140,9 @@ def _looks(project: OpenProject, spec: FeedSpec, progress: Progress, window: Rea
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """A check whether the files of a feed have rows of a complete interval of arrival.
+    """Checks whether the files of a feed have rows of a complete interval of arrival.
 
-    It does not read a source with more than ``most_rows`` rows. For such a source, only `land` can tell.
+    Sources with more than ``most_rows`` rows are not read. For these, only `land` can find out.
     """
 
     spec: FeedSpec
@@ -171,19 +174,19 @@ class _Files:
         return False
 
     def behind(self, through_ms: int) -> Iterator[str]:
-        """Yield the logs whose new files certainly have rows that arrived before ``through_ms``.
-
-        That is the end of the landed intervals.
-        """
+        """Yield the logs whose new files certainly have rows that arrived before the landed intervals end (``through_ms``)."""
         for log in (spec for spec in self.spec.logs if self.looks[spec.topic].fresh):
-            # Rows that arrive with the commits of a table are never behind.
+            # Rows of a table arrive with the table's commits, so none of them arrives in an interval that is already landed.
             if log.source.format not in TABLE_FORMATS:
                 with suppress(SourceError):  # `land` reports the error of the files
                     if self._hold_due_rows(log, replace(self.looks[log.topic], rest=()), through_ms):
                         yield log.topic
 
     def landed_ones_are_due(self) -> tuple[bool, ReasonMessage | None]:
-        """Return whether landed files have rows of a complete interval, and a message that says this, or that it is unknown."""
+        """Return whether landed files have rows of a complete interval.
+
+        Also return a message if they do, or if it is unknown.
+        """
         unknown = None
         for log in self.spec.logs:
             if log.source.format in TABLE_FORMATS or log.topic not in self.progress.positions:
@@ -199,7 +202,7 @@ class _Files:
         return False, unknown
 
     def _hold_due_rows(self, log: LogSpec, look: SourceLook, until_ms: int | None = None) -> bool | None:
-        """Return whether files hold rows of an interval that is complete by ``until_ms``; None if only `land` can read that."""
+        """Return whether files have rows of an interval that is complete by ``until_ms``; None if only `land` can find out."""
         from rewindow.engine.worker.landing.arrow_landing import open_due  # noqa: PLC0415 - loads pyarrow
         from rewindow.engine.worker.landing.source_types import UnsuitableError  # noqa: PLC0415
         from rewindow.engine.worker.landing.text_source import TextFiles, about_rows  # noqa: PLC0415

@@ -1,6 +1,6 @@
 """The expectations of a job's outputs.
 
-They are checked against the columns when the job is bound. Each run checks its new rows against them.
+When the job is bound, they are checked against the columns of the outputs. In each run, the new rows are checked against them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from rewindow.tables.shared.expectation_checks import (
 
 @dataclass(frozen=True, slots=True)
 class OutputExpectations:
-    """The expectations of one output, its columns, and the names of its key columns, which include those of the window."""
+    """The expectations of one output, its columns, and the names of its key columns, including the columns of the window."""
 
     topic: str
     expectations: tuple[Expectation, ...]
@@ -53,7 +53,7 @@ class OutputExpectations:
 
 
 class JobExpectations:
-    """The check of the new rows of a job's outputs. See `control.run.Evaluator`."""
+    """Checks the new rows of a job's outputs. See `control.run.Evaluator`."""
 
     def __init__(self, outputs: Sequence[OutputExpectations]) -> None:
         """Bind to the outputs that have expectations."""
@@ -75,7 +75,7 @@ def bound_expectations(
 ) -> JobExpectations | None:
     """Return a job's expectations; None if no output has any.
 
-    Raises `ConfigError` (78) with file and line for an unknown column, a value of another type, or a query that fails.
+    Raises `ConfigError` (78) with file and line for an unknown column, a value with a wrong type, or a query that fails.
     """
     sinks = {sink.topic: sink for part in topology.sub_topologies() for sink in part.sinks if not sink.is_internal}
     outputs = []
@@ -93,7 +93,10 @@ def bound_expectations(
 
 
 def _checked(expectation: Expectation, types: Mapping[str, str], keys: Sequence[str]) -> Expectation:
-    """Return an expectation whose bounds and values have the type of their column. Raises `ConfigError` (78)."""
+    """Return an expectation whose bounds and values have the type of their column.
+
+    Raises `ConfigError` (78) if they do not fit.
+    """
     for name in expectation.columns:
         if name not in types:
             hint = did_you_mean(name, list(types))
@@ -141,7 +144,7 @@ def _checked(expectation: Expectation, types: Mapping[str, str], keys: Sequence[
 
 
 def _typed(column: str, column_type: str, value: Any) -> Any:
-    """Return a value of the job's file in the type of the column.
+    """Return a value of the job's file, converted to the type of the column.
 
     Raises `ConfigError` (78) if the value does not fit the type.
     """
@@ -197,7 +200,7 @@ def _check_query(expectation: Expectation, columns: Sequence[Column]) -> None:
 def _new(columns: Sequence[Column]) -> pa.Schema:
     """Return the columns of `NEW_ROWS`.
 
-    ``_run`` is not one of them, because its value differs between the attempts of a run.
+    ``_run`` is left out, because its value differs between attempts of the same run.
     """
     return arrow_schema([column for column in columns if column.name != "_run"])
 
@@ -236,7 +239,7 @@ def _queried(
     parent: CommittedRun | None,
     rows: StagedRows,
 ) -> Iterator[Observation]:
-    """Yield what queries return. ``parent`` is the preceding run of the branch, whose rows are `PREVIOUS_ROWS`."""
+    """Yield one observation per query. ``parent`` is the preceding run of the branch, whose rows are `PREVIOUS_ROWS`."""
     new, before = _new(output.columns), arrow_schema(output.columns)
     table = parent.spec.binding.tables.get(target) if parent else None
     if table is not None:
@@ -259,7 +262,7 @@ def _returned(expectation: Expectation, queries: RowQueries) -> Observation:
             count += batch.num_rows
             names = batch.schema.names
             rows = examples_of(pa.table([as_text(column) for column in batch.columns], names=names))
-            # A query may return its rows in any order, so the examples are the first rows in the order of their text.
+            # A query may return rows in any order, so the examples are the first rows when sorted as text.
             examples = heapq.nsmallest(MOST_EXAMPLES, [*examples, *rows])
     except SlowQueryError as error:
         raise LimitError(
@@ -290,7 +293,7 @@ def _counted(expectation: Expectation, target: str, reports: Sequence[TaskReport
 
 
 def _late(expectation: Expectation, spec: RunSpec, reports: Sequence[TaskReport]) -> Observation:
-    """Return the share of late records of the node that dropped most of them. `rewindow status` counts in the same way."""
+    """Return the share of late records of the node that dropped most late records. `rewindow status` counts in the same way."""
     records = sum(records_from_feed(spec.binding, report.consumed) for report in reports)
     by_node: dict[str, list[Mapping[str, Any]]] = {}
     for report in reports:

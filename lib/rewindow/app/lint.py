@@ -1,8 +1,9 @@
 """Find code of a job that may make two runs differ.
 
-The check only reads the source: it executes nothing, and does not know types. It finds three mistakes: wall clocks, randomness,
-and state that outlives a call but is in no store. `rewindow verify` finds other mistakes, because it replays a run and compares
-the rows. Misspelt columns and fields, and joins of unequal keys, are found when the job is bound to its feed (`dsl.type_checks`).
+The check only reads the source code. It executes nothing and does not know types. It finds three mistakes: wall clocks,
+randomness, and state that outlives a call but is in no store. `rewindow verify` finds other mistakes, because it replays a run
+and compares the rows. Misspelt columns and fields, and joins of unequal keys, are found when the job is bound to its feed
+(`dsl.type_checks`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 ALLOW: Final = "# rewindow: allow"
-"""The comment that accepts the findings of its line."""
+"""The comment that accepts all findings in its line."""
 
 CLOCK, RANDOM, STATE = "wall-clock", "randomness", "shared-state"
 
@@ -38,13 +39,13 @@ _NAMES: Final = {
 }
 _CODES: Final = {name: code for code, names in _NAMES.items() for name in names.split()}
 _SEEDED: Final = ("random.Random", "numpy.random.default_rng")
-"""Names of generators that are deterministic if they are called with a seed."""
+"""Random generators that are deterministic if they are created with a seed."""
 
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BUILDS: Final = frozenset(("StreamsBuilder", "Topology"))
-"""A function that uses one of these names builds the topology. So its variables outlive calls of the functions defined in
-it."""
+"""A function that uses one of these names builds the topology. Its variables outlive the calls of the functions that it
+defines."""
 _PROCESSORS: Final = ("Processor", "Transformer", "TransformerWithKey")
 _BEGIN: Final = ("__init__", "init")
 _END: Final = ("close", "__del__")
@@ -54,15 +55,15 @@ _CHANGES: Final = _words(
     "append appendleft extend extendleft insert remove pop popleft popitem clear sort reverse rotate add discard update "
     "setdefault move_to_end subtract difference_update intersection_update symmetric_difference_update"
 )
-"""Methods that change their container."""
+"""Methods that change the container on which they are called."""
 _CHANGES_ARGUMENT: Final = _words("next setattr delattr heappush heappop heapify heapreplace heappushpop insort")
 """Functions that change their first argument."""
 _MUTABLE: Final = _words("list dict set bytearray defaultdict OrderedDict Counter deque count iter")
-"""Functions that return something that can change."""
+"""Functions that return a mutable object."""
 
 
 class Finding(NamedTuple):
-    """A line that may make two runs differ. ``file`` is relative to the project, ``what`` is the expression."""
+    """A line that may make two runs differ. ``file`` is relative to the project, ``what`` is the expression at fault."""
 
     file: str
     line: int
@@ -121,9 +122,9 @@ def _unaccepted(module: Module, source: Source) -> Iterator[Finding]:
 
 
 def banned_names(tree: ast.Module, imports: Mapping[str, tuple[str, str | None]]) -> Iterator[tuple[int, str, str]]:
-    """Yield line, code of the finding and qualified name of each use of a clock, of randomness or of a cache.
+    """Yield line, finding code and qualified name of each use of a clock, of randomness or of a cache.
 
-    ``imports``: maps each imported name to its module and attribute; the attribute is None for the module.
+    ``imports`` maps each imported name to its module and attribute. The attribute is None if the name is the module.
     """
     nodes = list(ast.walk(tree))
     seeded = {id(node.func) for node in nodes if isinstance(node, ast.Call) and (node.args or node.keywords)}
@@ -140,7 +141,7 @@ def banned_names(tree: ast.Module, imports: Mapping[str, tuple[str, str | None]]
 
 
 def _path(node: ast.expr) -> list[str]:
-    """Return the name at which an expression begins, then its attributes and subscripts; ``[""]`` if it begins with no name."""
+    """Return the name with which an expression begins, then its attributes and subscripts; ``[""]`` if there is no name."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute | ast.Subscript):
         parts.insert(0, node.attr if isinstance(node, ast.Attribute) else _PART)
@@ -149,7 +150,7 @@ def _path(node: ast.expr) -> list[str]:
 
 
 class _Body:
-    """The names that a function binds. For a method of a processor, also the fields that `init` and the class set."""
+    """The names that a function binds. For a method of a processor, also the fields that the class and its `init` set."""
 
     def __init__(self, function: ast.AST, fields: frozenset[str] = frozenset()) -> None:
         nodes = list(_own_nodes(function))
@@ -173,7 +174,7 @@ def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
 
 
 def _shared_state(module: Module, source: Source) -> Iterator[tuple[int, str, str]]:
-    """Yield line, code of the finding and text of each place where a function changes something that outlives its call."""
+    """Yield line, finding code and text of each place where a function changes something that outlives its call."""
     for node, bodies in _in_functions(module.tree, ()):
         if isinstance(node, _FUNCTIONS):
             for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
@@ -209,7 +210,7 @@ def _in_functions(
 def _fields(processor: ast.ClassDef) -> frozenset[str]:
     """Return the fields that a processor's class and its `init` set, except stores.
 
-    If code changes such a field, the change is lost after a landing, because each landing begins with a new processor.
+    A change to such a field is lost after a landing, because each landing begins with a new processor.
     """
     names: list[str] = []
     if any(_path(base)[-1].endswith(_PROCESSORS) for base in processor.bases):
@@ -250,7 +251,7 @@ def _changed(node: ast.expr) -> list[str]:
         if len(called) > 1 and called[-1] in _CHANGES:
             return called
         if called[-1] in _CHANGES_ARGUMENT and node.args:
-            # setattr(A, "n", 1) assigns to a part of A, so its path gets a part and "="
+            # setattr(A, "n", 1) assigns to an attribute of A, so its path is A, a part and "="
             return [*_path(node.args[0]), *([_PART, "="] if called[-1].endswith("attr") else [called[-1]])]
     return []
 
@@ -258,8 +259,8 @@ def _changed(node: ast.expr) -> list[str]:
 def _is_shared(path: list[str], bodies: tuple[_Body, ...], module: Module, source: Source) -> bool:
     """Return whether a changed value outlives the call.
 
-    It does if its path begins at a module, a class, a field, or a variable of the function that builds the topology. Variables of
-    this function outlive the calls of the functions defined in it.
+    It does if its path begins with a module, a class, a field, or a variable of the function that builds the topology.
+    Variables of that function outlive the calls of the functions defined in it.
     """
     name, *rest = path
     body = _owner(name, bodies)
@@ -277,9 +278,10 @@ def _is_shared(path: list[str], bodies: tuple[_Body, ...], module: Module, sourc
             base, rest = f"{base}.{rest[0]}", rest[1:]
         origin = source.module(base)
         if origin is None:
-            return False  # the values of a library's names are unknown
+            return False  # what the names of a library stand for is unknown
         module, (name, *rest) = origin, rest
-    # `name.add()` changes a value, but not if `name` is a class or function: then only a longer path is a change.
+    # `name.add()` changes a value. But if `name` is a class or function, it is a plain call, and only a longer path is a
+    # change.
     is_definition = all(isinstance(statement, _DEFINITIONS) for statement in module.bindings[name])
     return len(rest) > (1 if is_definition else 0)
 

@@ -36,7 +36,7 @@ from rewindow.tables.shared.stored_feeds import find_feed
 def reading_ledgers(project: OpenProject, feeds: Iterable[str], jobs: Iterable[str]) -> AbstractContextManager[None]:
     """Return the context of a command that only reads some feeds and jobs.
 
-    In a catalog, it opens the Spark session at once, and one query reads all ledgers. If there is no session, it raises
+    In a catalog, it opens the Spark session at once, and one query reads all ledgers. Without a session, it raises
     `ConfigError` (78), so that the command ends with one error instead of one for each feed and job.
     """
     named, needed = list(jobs), {*feeds}
@@ -63,13 +63,13 @@ class ProjectView:
         return self._rows[feed]
 
     def feed(self, name: str) -> FeedHealth:
-        """Return what a feed's ledger and sources say. Raises the same errors as `look_at_feed`."""
+        """Return the health of a feed, from its ledger and its sources. Raises the same errors as `look_at_feed`."""
         if name not in self._feeds:
             self._feeds[name] = look_at_feed(self._project, name, self.rows(name), self.now_ms)
         return self._feeds[name]
 
     def progress(self, feed: str) -> Progress:
-        """Return what a feed's ledger says. Does not read its sources."""
+        """Return the progress of a feed from its ledger. Does not read its sources."""
         return fold_progress(self.rows(feed))
 
     def job(self, name: str) -> JobState:
@@ -102,7 +102,7 @@ def list_jobs(project: OpenProject) -> list[Entry]:
 
 
 def feed_entry(name: str, view: ProjectView) -> Entry:
-    """Return the entry of a feed. The entry of a broken feed keeps the landings and the watermark of its ledger."""
+    """Return the entry of a feed. If the feed is broken, the entry keeps the landings and the watermark from its ledger."""
     entry = _entry_of(name, partial(_feed, name, view))
     return _with_landings(entry, view) if entry.status is Status.BROKEN else entry
 
@@ -113,12 +113,12 @@ def job_entry(project: OpenProject, name: str, view: ProjectView | None = None) 
 
 
 def branch_entry(project: OpenProject, job: str, branch: str, view: ProjectView) -> Entry:
-    """Return the entry of one branch of a job. Its name is that of the job."""
+    """Return the entry of one branch of a job. The entry has the name of the job."""
     return _entry_of(job, partial(_job_branch, project, job, branch, view))
 
 
 def missing_feed(project: OpenProject, entry: Entry) -> FindingMessage | None:
-    """Return the finding that the feed of a job no longer has a file, so that nothing more is landed; None if the file exists."""
+    """Return a finding if the feed of a job has no file any more, so that nothing more is landed; None if the file exists."""
     if entry.status is Status.BROKEN or not entry.feed or entry.feed in names_in(project.root, "feeds"):
         return None
     return FindingMessage(
@@ -130,7 +130,10 @@ def missing_feed(project: OpenProject, entry: Entry) -> FindingMessage | None:
 
 
 def removed_runs(project: OpenProject, entry: Entry) -> FindingMessage | None:
-    """Return the finding that a job has replayed rows of another job's removed runs; None if it has not."""
+    """Return a finding if a job replayed rows that came from runs of another job, and those runs have since been removed.
+
+    Returns None if it did not.
+    """
     if entry.status is Status.BROKEN or not entry.feed:
         return None
     of = replayed_removed(project.root, project.tables, entry.feed, entry.epoch or 0)
@@ -144,7 +147,7 @@ def removed_runs(project: OpenProject, entry: Entry) -> FindingMessage | None:
 
 
 def with_feed_trouble(project: OpenProject, entry: Entry) -> Entry:
-    """Return the entry of a job. Its status is broken if its feed has no file any more, or holds rows of removed runs."""
+    """Return the entry of a job. Its status is broken if its feed has no file any more, or contains rows of removed runs."""
     return _entry_of(entry.name, partial(_with_feed_trouble, project, entry))
 
 
@@ -158,7 +161,7 @@ def _with_feed_trouble(project: OpenProject, entry: Entry) -> Entry:
 
 
 def names_in(root: Path, kind: Kind) -> list[str]:
-    """Return the names of all files of a kind. Files that end with yml are included, and their entries are broken."""
+    """Return the names of all files of a kind. Files that end with yml are included; their entries are broken."""
     return sorted({*stems(root, kind), *stems(root, kind, ".yml")})
 
 
@@ -178,7 +181,7 @@ def _feed(name: str, view: ProjectView) -> Entry:
 
 
 def _with_landings(entry: Entry, view: ProjectView) -> Entry:
-    with suppress(Exception):  # the entry's detail reports an error of the ledger already
+    with suppress(Exception):  # the entry's detail already reports an error of the ledger
         progress = view.progress(entry.name)
         if progress.feed is not None:
             return replace(entry, epoch=len(progress.feed.landings), watermark_ms=known_time(progress.watermark_ms))
@@ -198,7 +201,7 @@ def _job(project: OpenProject, name: str, view: ProjectView) -> Entry:
 def _left_behind(branch: Entry) -> Entry:
     """Return the entry of a branch other than main.
 
-    If its code (76) or landings (66) are outdated, it is left behind, not broken.
+    If the branch is broken because its code (76) or its landings (66) are outdated, its status becomes left behind.
     """
     is_left_behind = branch.status is Status.BROKEN and branch.exit_code in (
         CheckpointError.exit_code,
@@ -215,7 +218,7 @@ def _job_branch(project: OpenProject, name: str, branch: str, view: ProjectView)
     except SourceError as never_landed:
         try:
             project.bind(name)
-        except SourceError:  # the job's code is valid, and only the landing is missing
+        except SourceError:  # the job's code is valid, only a landing is missing
             if state.branch(branch).head is not None:
                 raise
             first_line = ReasonMessage.restored(

@@ -32,7 +32,7 @@ from rewindow.tables.shared.warehouse import check_not_deleted
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The run that was resumed, the attempt that had planned it, and the result. All are None if there was no unfinished run."""
+    """The run that was resumed, the attempt that had planned it, and the result. All are None if no run was unfinished."""
 
     run: str | None
     attempt: str | None
@@ -40,7 +40,7 @@ class Resumed:
 
 
 class _LazyEngine:
-    """An engine that starts only when it gets its first work, because most repairs need none."""
+    """An engine that starts only when it gets its first work. Most repairs give it none."""
 
     def __init__(self, project: OpenProject) -> None:
         self._project = project
@@ -80,7 +80,7 @@ class JobMaintenance:
         """Write due snapshots, forget unneeded runs older than ``keep_ms``, and delete orphan files."""
         gc, now_ms = self._gc, time.time_ns() // 1_000_000
         with naming(JOB=self._job):
-            self._project.state(self._job)  # refuses a lost ledger, all of whose files would be garbage
+            self._project.state(self._job)  # refuses a lost ledger; else all its files would be garbage
             machine = collect(
                 self._job, self._project.tables, gc, before_ms=now_ms - keep_ms, keep_ms=keep_ms, every=every
             )
@@ -108,7 +108,7 @@ class JobMaintenance:
         return sorted(row.body["tables"]) if row else []
 
     def outdated(self) -> list[dict[str, Any]]:
-        """Return the feeds that hold rows of removed runs of the job, as JSON values."""
+        """Return the feeds that contain rows of removed runs of the job, as JSON values."""
         return [asdict(reader) for reader in outdated_readers(self._project.root, self._project.tables, self._job)]
 
     @property
@@ -116,7 +116,7 @@ class JobMaintenance:
         return self._project.adapter.job_gc(self._job, self._project.is_alive)
 
     def resume(self, branch: str, *, replan: bool, take_over: bool, on_step: OnStep = None) -> Resumed:
-        """Complete the plan of an unfinished attempt unchanged. With ``replan``, discard the plan and plan a new run."""
+        """Complete the plan of an unfinished attempt without changes. With ``replan``, discard this plan and plan a new run."""
         planned = self._project.state(self._job).branch(branch).pending
         if planned is None:
             for _step in self._project.tables.publish(self._job, self._project.tables.state(self._job), branch):

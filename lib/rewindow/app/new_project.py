@@ -12,8 +12,8 @@ from rewindow.config.json_schema import KINDS, modeline, schema_text
 from rewindow.errors import UsageError
 
 _SUFFIXES = {".py.txt": ".py", "gitignore.txt": ".gitignore"}
-"""Maps the end of a file's name in this package to its end in a project. The ends differ, so that tools ignore the files in this
-package."""
+"""Maps the end of a file's name in this package to its end in a new project. The ends differ so that tools ignore the files
+in this package."""
 
 
 class Example(StrEnum):
@@ -37,7 +37,8 @@ class NewProject:
 def create_project(root: Path, example: Example) -> NewProject:
     """Write the files of an example below a folder, and the schemas with which editors check its configuration.
 
-    An existing file with the same content stays. Raises `UsageError` (2), and writes nothing, if a file has other content.
+    An existing file with the same content is kept. Raises `UsageError` (2), and writes nothing, if a file exists with other
+    content.
     """
     wanted = dict(_files(resources.files("rewindow.app") / "examples" / example, ""))
     for kind in KINDS:

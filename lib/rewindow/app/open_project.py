@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 
 
 _CLEANED_EVERY = 24
-"""After this many runs of a branch, a run cleans up: once a day, if it runs every hour."""
+"""A run cleans up after every this many runs of a branch. For an hourly job, this is once a day."""
 
 
 class OpenProject:
-    """A project folder, open on one target: its tables, engines and Spark session, and the commands that need all of them.
+    """A project folder, opened with one target: its tables, engines and Spark session, and the commands that need all of them.
 
     The command line prints what these methods return. `rewindow.Project` returns it as values that a notebook displays.
     """
@@ -82,16 +82,16 @@ class OpenProject:
         return load_job(self.root, job)
 
     def state(self, job: str, *branches: str) -> JobState:
-        """Return what the ledger of a job says.
+        """Return the state of a job from its ledger.
 
-        Raises `CheckpointError` (76) if the ledger has no rows of the job although tables have its rows, or if it lacks
-        publications that the tables of these branches have.
+        Raises `CheckpointError` (76) if the ledger has no rows of the job although tables do. Also raises it if the tables of
+        ``branches`` have publications that the ledger lacks.
         """
         state = self.tables.state(job)
         for branch in branches:
             self.tables.check_ledger(job, state, branch)
         if not state.rows:
-            # `run` refuses an output of another job (78). Commands that only read still show the job.
+            # `run` refuses an output that belongs to another job (78). Commands that only read still show the job.
             with suppress(ConfigError):
                 for path in self.tables.unknown_tables(job, state, self.outputs_of(job)):
                     table = self.tables.location_of(TableSpec(path, ()))
@@ -101,7 +101,7 @@ class OpenProject:
         return state
 
     def outputs_of(self, job: str) -> list[str]:
-        """Return where a job's main branch writes the outputs that the job declares."""
+        """Return the paths of the output tables that the job declares, on its main branch."""
         config = self.job_config(job)
         return [output_location(config, MAIN, self.target.catalog, topic) for topic in config.outputs]
 
@@ -122,7 +122,7 @@ class OpenProject:
         self._observe(on_step)
         with self.telemetry.operation(LAND, feed) as observed, naming(FEED=feed):
             config = load_feed(self.root, feed)
-            # Within one command, the ledger is read once. Rows that the command appends are not read again.
+            # A command reads the ledger only once, and does not read rows that it appended itself.
             with self.tables.command(feed=feed):
                 with naming_kept(self.tables, config):
                     observed.planned(lambda: self.gatherer.landing_planned(feed))
@@ -175,7 +175,7 @@ class OpenProject:
         return bind_to_feed(self.root, self.target, config, feed, branch)
 
     def as_configured(self, job: str, request: RunRequest) -> RunRequest:
-        """Return a request that accepts changed code, and bounds the landings of one run, as the job's file says."""
+        """Return the request with the rules of the job's file: whether to accept changed code, and the landings per run."""
         config = self.job_config(job)
         return replace(request, accept_code=config.on_code_change == "accept", at_most=config.landings_per_run)
 
@@ -218,7 +218,10 @@ class OpenProject:
             return self._cleaned(done)
 
     def _cleaned(self, done: RunReport | UpToDate) -> RunReport | UpToDate:
-        """Clean up after every so many runs of a branch. In a catalog only `gc` does that, because each step is a Spark job."""
+        """Clean up after every `_CLEANED_EVERY` runs of a branch.
+
+        In a catalog, only `gc` cleans up, because each step is a Spark job.
+        """
         from rewindow.control.run import RunReport
 
         if not isinstance(done, RunReport) or done.spec.number % _CLEANED_EVERY or self.target.catalog is not None:
@@ -230,8 +233,8 @@ class OpenProject:
     def run_to_the_end(self, job: str, request: RunRequest, on_step: OnStep = None) -> list[RunReport | UpToDate]:
         """Execute all runs that a request needs and return their results. The last result is that of the request itself.
 
-        The plan of an attempt that did not finish is completed first, unchanged, and may end before the epochs of the request.
-        The job's file may bound the landings of one run, so that a process that is killed loses no more than these.
+        The unchanged plan of an unfinished attempt is completed first. It may end before the epochs of the request. The job's
+        file may limit the landings of one run, so that a process that is killed loses the work on at most so many landings.
         """
         from rewindow.control.run import RunReport
 
@@ -283,7 +286,7 @@ class OpenProject:
             return with_all_reasons(self.root, self.tables, bound, request, done)
         undeclared = undeclared_types(bound.code.topology, before.head.spec.binding if before.head else None)
         found = tuple(hints(bound, done))
-        # The hint for an output without rows says what its results wait for.
+        # If an output got no rows, its hint already says what its results wait for.
         if {hint.code for hint in found}.isdisjoint(("results-wait", "windows-still-open")):
             found = (*found, *self._waiting(bound.feed, done))
         return replace(done, hints=(*undeclared, *found))
@@ -332,7 +335,7 @@ class OpenProject:
         self._watch = on_step if isinstance(on_step, Watch) else None
 
     def _on_share(self, done: float) -> None:
-        # Spark is asked for the share again and again, whether or not a task has finished.
+        # Spark's progress is polled again and again, even if no task has finished since.
         if done != self._done:
             self._done = done
             progressed()
@@ -372,7 +375,7 @@ class OpenProject:
     def was_landed(self, feed: str) -> bool:
         """Return whether a feed was ever landed.
 
-        Return true for an unknown feed, too, because `bind` then raises the error.
+        Also return true for an unknown feed, because `bind` then raises the error.
         """
         try:
             return feed not in names_of(self.root, "feeds") or bool(self.tables.feed(feed))
@@ -391,7 +394,7 @@ class OpenProject:
 
     @property
     def is_alive(self) -> Callable[..., bool]:
-        """A predicate that says whether an attempt's process is alive."""
+        """The function that returns whether an attempt's process is alive."""
         from rewindow.control.heartbeat import is_alive
 
         return partial(is_alive, self.warehouse)

@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from rewindow.tables.governed.table_access import CatalogAdapter
 
 EXCHANGE = "rewindow/_text"
-"""The folder below the warehouse for tokenized text that workers on several machines share."""
+"""The folder below the warehouse in which workers on several machines share tokenized text."""
 
 
 @dataclass(frozen=True)
 class Setting:
     """Where a target's work is executed, and functions that observe the progress.
 
-    ``root`` is the project's folder. ``on_share`` gets the fraction of a landing or run that is done, and ``on_task`` each task's
-    report. ``on_other`` gets a text that says which work Spark does, and why.
+    ``root`` is the project's folder. ``on_share`` gets the fraction of a landing or run that is done. ``on_task`` gets the
+    report of each task. ``on_other`` gets a text that says which work Spark does, and why.
     """
 
     target: TargetConfig
@@ -60,20 +60,21 @@ class FileEngines:
     """The engines of a target whose tables are files."""
 
     needs: Sequence[str] = ()
-    """The reasons why every command of the target starts Spark, in words. There are none, because small work needs no Spark."""
+    """The reasons, in words, why every command of the target starts Spark. There are none, because small work needs no
+    Spark."""
 
     def __init__(self, setting: Setting, warehouse: str) -> None:
-        """Nothing is started."""
+        """Keep the setting and the warehouse. Nothing is started."""
         self._of, self._warehouse = setting, warehouse
 
     def landing(self, spark: Callable[[], SparkSession], slots: int) -> LandingEngine:
-        """Return the engine of `land`. ``spark`` returns the session, which is started when Spark has to read the first row."""
+        """Return the engine of `land`. It calls ``spark`` for the session only when Spark has to read rows."""
         from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine  # noqa: PLC0415 - loads pyarrow
 
         of = self._of
 
-        # pyspark is imported only in these functions, because a small landing does not need it, and the import would take a third
-        # of its time.
+        # Only these functions import pyspark. A small landing does not need pyspark, whose import would take a third of its
+        # time.
         def other() -> LandingEngine:
             from rewindow.engine.spark.spark_landing import SparkLandingEngine  # noqa: PLC0415
 
@@ -134,7 +135,7 @@ class FileEngines:
 
 
 def starting_spark(target: TargetConfig, reasons: Sequence[str]) -> str:
-    """Return a line that says that Spark starts now and, if there are ``reasons``, states the last one."""
+    """Return a line that says that Spark starts now. If there are ``reasons``, the line states the last one."""
     if reasons:
         return f"starting Spark to {reasons[-1]}"
     if target.is_remote:
@@ -182,11 +183,11 @@ class CatalogEngines:
     needs: Sequence[str] = ("use the tables of the catalog",)
 
     def __init__(self, setting: Setting, adapter: CatalogAdapter) -> None:
-        """Nothing is started."""
+        """Keep the setting and the adapter. Nothing is started."""
         self._of, self._adapter = setting, adapter
 
     def landing(self, spark: Callable[[], SparkSession], _slots: int) -> LandingEngine:
-        """See `FileEngines.landing`."""
+        """Return the engine of `land`; see `FileEngines.landing`."""
         from rewindow.tables.governed.landing_engine import CatalogArrowEngine, CatalogLandingEngine  # noqa: PLC0415
 
         of, feeds = self._of, self._adapter.feeds
@@ -194,7 +195,7 @@ class CatalogEngines:
         return CatalogArrowEngine(rows, feeds.journal, most_rows=of.target.most_landed_here, on_share=of.on_share)
 
     def inline(self, other: Callable[[], Engine]) -> Engine:
-        """See `FileEngines.inline`."""
+        """Return the engine of runs; see `FileEngines.inline`."""
         from rewindow.tables.governed.inline_engine import CatalogInlineEngine  # noqa: PLC0415 - loads the engine
 
         of, tables = self._of, self._adapter.tables
@@ -203,14 +204,14 @@ class CatalogEngines:
         )
 
     def on_spark(self, session: SparkSession, slots: int) -> Engine:
-        """See `FileEngines.on_spark`."""
+        """Return an engine that executes everything on Spark; see `FileEngines.on_spark`."""
         from rewindow.tables.governed.rows_engine import RowsEngine  # noqa: PLC0415 - loads the engine
 
         of, journal_of = self._of, self._adapter.tables.journal
         return RowsEngine(session, journal_of, slots=slots, import_paths=[of.root], execution=of.execution)
 
     def begin(self, session: SparkSession) -> None:
-        """If the tables' folder is on a local disk, lock it: only one JVM may commit there."""
+        """If the folder of the tables is on a local disk, lock it, because only one JVM may commit there."""
         # All clients of a Spark Connect server share its JVM.
         if not self._of.target.connect:
             from rewindow.tables.governed.commit import hold_local_disk  # noqa: PLC0415
@@ -219,11 +220,14 @@ class CatalogEngines:
 
 
 UNSAFE = ("/Volumes/", "/dbfs/")
-"""File system mounts of object stores. They do not support put-if-absent."""
+"""Where object stores are mounted as file systems. These mounts do not support put-if-absent."""
 
 
 def warehouse_location(root: Path, target: TargetConfig) -> str:
-    """Return the warehouse as a path or URI. Raises `ConfigError` (78) for storage without safe commits, and for the root."""
+    """Return the warehouse as a path or URI.
+
+    Raises `ConfigError` (78) for storage without safe commits, and for a root folder.
+    """
     location = target.warehouse.removeprefix("file://")
     if is_uri(location):
         use(location, target.storage_options)
@@ -249,9 +253,9 @@ def warehouse_location(root: Path, target: TargetConfig) -> str:
 def open_adapter(
     setting: Setting, warehouse: str, spark: Callable[[], SparkSession]
 ) -> tuple[FileAdapter | CatalogAdapter, FileEngines | CatalogEngines]:
-    """Return the adapter of a target's tables and its engines.
+    """Return the adapter for a target's tables, and its engines.
 
-    Tables are either files that delta-rs commits, or governed by a catalog and committed through Spark. Only this function
+    Tables are either files that delta-rs commits, or tables that a catalog governs and Spark commits. Only this function
     decides which.
     """
     target = setting.target
@@ -266,7 +270,10 @@ def open_adapter(
 
 
 def output_location(config: JobConfig, branch: str, catalog: str | None, topic: str) -> str:
-    """Return where a job's branch writes the output of a topic. Raises `ConfigError` (78) for an undeclared output."""
+    """Return the location of the table to which a job's branch writes an output.
+
+    Raises `ConfigError` (78) for an undeclared output.
+    """
     output = config.outputs.get(topic)
     if output is None:
         near = nearest(topic, list(config.outputs))

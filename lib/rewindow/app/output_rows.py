@@ -26,7 +26,7 @@ from rewindow.tables.shared.state_query import as_rows
 from rewindow.tables.shared.warehouse import Warehouse, check_not_deleted
 
 INTERNAL = ("_epoch", "_partition", "_offset", "_run")
-"""Columns that people need not see. The name of the run is shown instead of ``_run``."""
+"""Columns that people need not see. Instead of ``_run``, the name of the run is shown."""
 
 _QUARANTINE = "rewindow.quarantine"
 _SHOWN = ("name", "landing", "topic", "partition", "offset", "timestamp", "node", "reason", "record")
@@ -44,9 +44,9 @@ def output_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield each output table of ``name``, a job or a table: its job, topic, path, number of rows and some rows.
 
-    The name ``rewindow.quarantine`` means the quarantine, which belongs to no job. For the quarantine, ``of`` selects the records
-    of a job or feed, and ``branch`` those of one of the job's branches (None: all branches). For outputs, None is the main
-    branch. With ``current``, only the `current_rows` are yielded.
+    The name ``rewindow.quarantine`` means the quarantine, which belongs to no job. For the quarantine, ``of`` selects the
+    records of a job or feed, and ``branch`` those of one of the job's branches (None: all branches). For outputs, a ``branch``
+    of None means main. With ``current``, only the `current_rows` are yielded.
 
     In the results, ``keys`` are the columns of the table's key. A row has the table's key and value columns, ``_timestamp``, and
     as ``_run`` the name of the run that wrote the row. ``count`` is None for a table that does not exist yet.
@@ -73,7 +73,7 @@ def output_rows(
     runs = {run.spec.run: run.spec.name for run in of_branch.runs}
     for topic in topics:
         table = of_branch.tables.get(f"{OUTPUT}{topic}")
-        # The job's file may name another table than the one that the branch writes.
+        # The job's file may name a table other than the one that the branch writes.
         named = config.outputs[topic].table if table is None else table.path.replace("/", ".")
         held = [run.spec.name for run in state.on_hold(of_branch.name)]
         described: dict[str, Any] = {
@@ -85,7 +85,7 @@ def output_rows(
         }
         if table is None or tables.version_of(table) is None:
             if table is not None:
-                # If runs have written the table, this raises an error that names the repair.
+                # If runs have written the table, this call raises an error with the command that repairs it.
                 tables.check_published(config.job, state, of_branch.name)
             yield {**described, "count": None, "rows": []}
             continue
@@ -98,7 +98,7 @@ def output_rows(
             else:
                 rows = tables.first_rows(table, limit, last=last, keys=keys)
         except StorageError:
-            tables.check_published(config.job, state, of_branch.name)  # if files are gone, this error names the repair
+            tables.check_published(config.job, state, of_branch.name)  # if files are gone, its error names the repair
             raise
         shown = [
             {column: value for column, value in row.items() if column not in INTERNAL} | {"_run": runs.get(row["_run"])}
@@ -136,7 +136,7 @@ def _quarantine(project: OpenProject, limit: int, *, last: bool, of: str | None,
 
 
 def _chosen(project: OpenProject, of: str | None, branch: str | None) -> Chosen:
-    """Return the selection of rows of the quarantine for a job or feed and a branch."""
+    """Return which rows of the quarantine to show: those of a job or feed, and of a branch."""
     if branch is None:
         return Chosen(of)
     if of is None or of not in names_of(project.root, "jobs"):
@@ -150,14 +150,14 @@ def _chosen(project: OpenProject, of: str | None, branch: str | None) -> Chosen:
 
 
 class _RunNames:
-    """The names of the runs that put records into the quarantine. The records stay when their run is rewound."""
+    """The names of the runs that put records into the quarantine. The records stay there if their run is rewound."""
 
     def __init__(self, tables: Warehouse) -> None:
         self._tables = tables
         self._known: dict[str, dict[int, str]] = {}
 
     def of(self, row: Mapping[str, Any]) -> str | None:
-        """Return the name of a row's run; None for a record that a landing refused.
+        """Return the name of the run that quarantined a row; None for a row that a landing quarantined.
 
         The name is marked if no branch has the run any more.
         """
@@ -175,15 +175,15 @@ class _RunNames:
 
 
 def is_quarantine(name: str) -> bool:
-    """Whether a name stands for the quarantine."""
+    """Return whether a name refers to the quarantine."""
     return name in (_QUARANTINE, QUARANTINE)
 
 
 def find_outputs(project: OpenProject, name: str, *, or_else: str = "") -> tuple[JobConfig, list[str]]:
     """Return the job and the output topics of a name: all outputs of a job, or the one output of a table.
 
-    ``or_else`` ends the sentence of the error, and names what else the caller accepts. Raises `UsageError` (2) if no job or
-    output has the name.
+    Raises `UsageError` (2) if no job or output has the name. ``or_else`` is the end of its message: other names that the caller
+    accepts.
     """
     jobs = names_of(project.root, "jobs")
     if name in jobs:
@@ -211,16 +211,17 @@ def find_outputs(project: OpenProject, name: str, *, or_else: str = "") -> tuple
 
 
 def topic_of(config: JobConfig, name: str) -> str | None:
-    """Return the topic of a job's output. ``name``: that topic, or the output's table or path. None for another name."""
+    """Return the topic of a job's output, given this topic or the output's table or path; None for any other name."""
     outputs = config.outputs.items()
     return next((topic for topic, out in outputs if name in (topic, out.table, out.table.replace(".", "/"))), None)
 
 
 def held_rows(project: OpenProject, name: str, *, branch: str, limit: int, last: bool) -> Iterator[dict[str, Any]]:
-    """Yield each output of ``name``, a job or a table, with rows of the first run on hold, for which later runs wait.
+    """Yield each output of ``name``, a job or a table, with rows of the first run on hold. Later runs wait for this run.
 
-    The values are those of `output_rows`, and ``hold``, which describes the run. Raises `UsageError` (2) if no job and no output
-    has the name, `NothingFoundError` (1) if no run is on hold, `StorageError` (74) if the rows that the run staged are gone.
+    The values are those of `output_rows`, plus ``hold``, which describes the run. Raises `UsageError` (2) if no job and no
+    output has the name, `NothingFoundError` (1) if no run is on hold, `StorageError` (74) if the rows that the run staged are
+    gone.
     """
     config, topics = find_outputs(project, name)
     state = project.state(config.job, safe_name(branch, "branch"))

@@ -56,7 +56,10 @@ from rewindow.tables.shared.stored_feeds import find_feed
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The feeds and jobs that were checked at the time ``as_of_ms`` (epoch ms), each list with the most urgent first."""
+    """The feeds and jobs that were checked at the time ``as_of_ms`` (epoch ms).
+
+    In each list, the most urgent ones come first.
+    """
 
     as_of_ms: int
     feeds: Sequence[Subject]
@@ -69,12 +72,12 @@ class Overview:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are feeds and no feed was ever landed, as in a warehouse whose path is misspelt."""
+        """Whether the project has feeds but none was ever landed, for example because the path of the warehouse is misspelt."""
         return bool(self.feeds) and all(feed.figures["landings"] == 0 for feed in self.feeds)
 
     @property
     def is_well(self) -> bool:
-        """Whether there is no finding that somebody has to act on."""
+        """Whether no finding needs somebody to act."""
         return all(subject.level.is_well for subject in chain(self.feeds, self.jobs))
 
 
@@ -112,7 +115,10 @@ def _check_names(project: OpenProject, names: Collection[str], existing: Collect
 
 
 def _having(branch: str, jobs: Sequence[str], names: Collection[str], view: ProjectView) -> list[str]:
-    """Return the jobs that have an open branch. A job whose ledger cannot be read is included, so that it is reported."""
+    """Return the jobs that have an open branch of this name.
+
+    Jobs with unreadable ledgers are included, so that they are reported.
+    """
     having = []
     for name in jobs:
         try:
@@ -176,14 +182,14 @@ def _unfinished(project: OpenProject, attempt: Attempt, planned_ms: int | None) 
 
 
 def _check_job(project: OpenProject, name: str, branch: str, view: ProjectView) -> Subject:
-    """Check a job's branch: its next run, its attempts, its tables, its schedule and the bounds in the job's file."""
+    """Check a job's branch: its next run, its attempts, its tables, its schedule and the limits in the job's file."""
     entry, command = branch_entry(project, name, branch, view), Command(name, project.target.target, branch)
     found = [*findings.refused(entry, "run", command("plan"))]
     if missing := missing_feed(project, entry):
         found.append(Finding(Level.BROKEN, "refused", missing, f"{command('run')} --land"))
     try:
         config, state = load_job(project.root, name), view.job(name)
-    except RewindowError:  # the entry reports this error already
+    except RewindowError:  # the entry already reports this error
         return Subject("job", name, entry, progress_figures(entry, None, view.now_ms), found)
     of = state.branch(branch)
     has_files = project.target.catalog is None
@@ -212,7 +218,7 @@ def _check_job(project: OpenProject, name: str, branch: str, view: ProjectView) 
 
 @dataclass(frozen=True, slots=True)
 class _JobCheck:
-    """Those checks of a branch that read tables or files. Each check yields its findings, and may add to ``figures``."""
+    """The checks of a branch that read tables or files. Each yields its findings, and may add to ``figures``."""
 
     project: OpenProject
     entry: Entry
@@ -224,8 +230,11 @@ class _JobCheck:
     figures: dict[str, Any]
 
     def health(self) -> Iterator[Finding]:
-        """Add figures about waiting and dropped records. Yield a finding for results that wait for partitions without records."""
-        # Each task report is a file, so only reports of the runs from which shares are computed are read.
+        """Yield a finding for results that wait for partitions without new records.
+
+        Add figures on waiting and dropped records.
+        """
+        # Each run has its own file of task reports. Only the runs from which shares are computed are read.
         config, tables, runs = self.config, self.project.tables, self.branch.runs[-self.config.alerts.runs :]
         inputs = Inputs(
             self.branch,
@@ -248,7 +257,7 @@ class _JobCheck:
     def altered(self) -> Iterator[Finding]:
         """Yield a finding if a file is missing that a table contains or that the next run needs.
 
-        In a bucket, `run` and `plan` check only the newest files. This method checks all files.
+        For tables in a bucket, `run` and `plan` check only the newest files. This method checks all files.
         """
         try:
             self.project.tables.check_next(self.entry.name, self.state, self.branch.name)
@@ -257,7 +266,7 @@ class _JobCheck:
             yield Finding(Level.BROKEN, "altered", message, self.command("republish"))
 
     def pending(self) -> Iterator[Finding]:
-        """Yield a finding if the branch has a plan whose attempt has ended without a commit."""
+        """Yield a finding if the branch has a plan whose attempt ended without a commit."""
         pending, project = self.branch.pending, self.project
         if pending is None or project.is_alive(pending.attempt):
             return
@@ -271,25 +280,25 @@ class _JobCheck:
         tables, entry = self.project.tables, self.entry
         self.figures["lagging"] = lacks = dict(tables.lagging(entry.name, self.state, self.branch.name))
         if entry.exit_code == StorageError.exit_code:
-            # Leave out missing tables: `self.entry` already reports them (74). This finding advises `run`, which does not
-            # restore a table.
+            # Missing tables are left out, because `self.entry` already reports them (74). This finding advises `run`, which
+            # would not restore a table.
             own = self.branch.tables
             lacks = {target: n for target, n in lacks.items() if tables.version_of(own[target]) is not None}
         yield from findings.lagging(lacks, "tables", "commit", self.command("run"))
 
     def replayed(self) -> Iterator[Finding]:
-        """Yield a finding if the branch has replayed rows of another job's removed runs."""
+        """Yield a finding if the branch replayed rows that came from runs of another job, and these runs were removed."""
         if message := removed_runs(self.project, self.entry):
             land = Command(self.entry.feed or "", self.command.target)("land")
             yield Finding(Level.BROKEN, "replayed", message, land, "It says how to land them again")
 
     def missed(self) -> Iterator[Finding]:
-        """Yield a finding if a landing still waits that a scheduled run should have taken."""
+        """Yield a finding if a landing waits that a scheduled run should have processed."""
         config, schedule = self.config, self.config.schedule
         if schedule is None or not self.entry.waiting:
             return
-        # The last scheduled run may not have started yet. So a landing counts as missed if the run before that should have
-        # taken it.
+        # The last scheduled run may not have started yet. So the finding is only made if the run before it should have
+        # processed the landing.
         due = last_due(schedule, self.view.now_ms, load_feed(self.project.root, config.feed).zone, 2)
         landed_ms = findings.landed_at(self.view.rows(config.feed), (self.entry.epoch or 0) + 1)
         yield from findings.overdue_run(self.entry, landed_ms, schedule, due, self.command)

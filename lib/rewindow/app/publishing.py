@@ -35,7 +35,7 @@ class Published:
 def publish(
     project: OpenProject, job: str, branch: str, *, accepts: bool, run: str | None, on_step: OnStep = None
 ) -> Published:
-    """Publish what a branch's tables lack. With ``accepts``, first accept a run on hold: ``run``, by default the only one.
+    """Make the commits that a branch's tables lack. With ``accepts``, first accept ``run``, by default the only run on hold.
 
     Raises `UsageError` (2) for an unknown branch or run, or if several runs are on hold and none is named.
     """
@@ -60,7 +60,7 @@ def publish(
 
 
 def _accept(project: OpenProject, job: str, branch: str, run: str | None, on_step: OnStep) -> LedgerRow | None:
-    """Accept a run on hold. If only publishing the run failed, the error says so."""
+    """Accept a run on hold. If the run is accepted and only publishing it fails, the error says so."""
     before = len(project.tables.state(job).accepted)
     try:
         return drive(accept(job, branch, run, project.tables), on_step)

@@ -1,4 +1,4 @@
-"""Rows of removed runs: which feeds still have rows of another job's runs that are gone, and which jobs have replayed them."""
+"""Find feeds with rows from removed runs of another job, and jobs that have replayed such rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A feed whose landings after ``keep`` have rows of removed runs, and the jobs that have taken these landings."""
+    """A feed whose landings after ``keep`` contain rows of removed runs, and the jobs that have processed these landings."""
 
     feed: str
     keep: int
@@ -27,7 +27,7 @@ class Reader:
 
 
 def outdated_readers(root: Path, tables: Warehouse, job: str) -> Iterator[Reader]:
-    """Yield the feeds that read a job's outputs and have rows of its removed runs. Skips invalid files of feeds and jobs."""
+    """Yield the feeds that read a job's outputs and contain rows of removed runs of this job. Invalid files are skipped."""
     for feed in names_of(root, "feeds"):
         if job in _sources(root, feed):
             yield from _outdated(root, tables, feed, job)
@@ -36,7 +36,7 @@ def outdated_readers(root: Path, tables: Warehouse, job: str) -> Iterator[Reader
 def replayed_removed(root: Path, tables: Warehouse, feed: str, last_epoch: int) -> str:
     """Return the jobs, joined by "and", whose removed runs have rows in a feed that a branch has replayed.
 
-    The text is empty if there are no such jobs. ``last_epoch`` is the last epoch that the branch has taken.
+    Returns ``""`` if there are no such jobs. ``last_epoch`` is the last epoch that the branch has processed.
     """
     kept = ((source, *standing_landings(tables, feed, source)) for source in sorted(_sources(root, feed)))
     return " and ".join(source for source, keep, landings in kept if keep < landings and keep < last_epoch)
@@ -45,7 +45,7 @@ def replayed_removed(root: Path, tables: Warehouse, feed: str, last_epoch: int) 
 def replayed_of_removed(root: Path, tables: Warehouse, feed: str) -> dict[str, tuple[str, ...]]:
     """Return the jobs whose removed runs still have rows in a feed.
 
-    Each is mapped to the jobs that have replayed these rows.
+    Each is mapped to the names of the jobs that have replayed these rows.
     """
     return {
         source: reader.jobs
@@ -62,7 +62,7 @@ def _outdated(root: Path, tables: Warehouse, feed: str, source: str) -> Iterator
 
 
 def _sources(root: Path, feed: str) -> set[str]:
-    """Return the jobs whose outputs a feed reads; an empty set if the feed's file is invalid."""
+    """Return the jobs whose outputs a feed reads; empty if the feed's file is invalid."""
     with suppress(ConfigError):
         return {log.source.job for log in load_feed(root, feed).logs.values() if log.source.job}
     return set()

@@ -1,4 +1,4 @@
-"""Read the facts of a report. Nothing is written, but a comparison of branches publishes their committed runs."""
+"""Read the facts of a report. It writes nothing, except that a comparison of branches publishes their committed runs."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from rewindow.tables.shared.paths import safe_name
 from rewindow.tables.shared.state_query import Stores
 
 MOST_STORE_ROWS, MOST_STORE_RUNS = 200_000, 1_000
-"""A store is read only if its restore reads at most this many changelog rows of at most this many runs."""
+"""A store is read only if a restore of it reads at most this many changelog rows and at most this many runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to report on: one ``run``, the runs ``since`` a run or a time of commit, or all runs.
+    """What to report on: one ``run``, the runs ``since`` a run or since a time of commit, or all runs.
 
     ``diff`` names a branch to compare with. ``verify`` adds a replay of the last run.
     """
@@ -52,7 +52,7 @@ class Wanted:
 
 def report(project: OpenProject, job: str, wanted: Wanted) -> Report:
     """Return the report of a job. Raises `UsageError` (2) for a branch without runs or a run that does not exist."""
-    # The hash seed must be set before Spark starts, and reading the ledger of a catalog starts Spark.
+    # The hash seed must be set before Spark starts. Reading the ledger of a catalog starts Spark.
     with other_hash_seed() if wanted.verify else nullcontext():
         return _report(project, job, wanted)
 
@@ -98,7 +98,7 @@ def _report(project: OpenProject, job: str, wanted: Wanted) -> Report:
 
 
 def _selected(job: str, state: JobState, branch: Branch, wanted: Wanted) -> tuple[Sequence[CommittedRun], str]:
-    """Return the runs to report on, and a description of the selection."""
+    """Return the runs to report on, and a description of which runs they are."""
     if not branch.runs:
         raise no_runs(job, state, branch.name)
     if wanted.run is not None and wanted.since is not None:
@@ -123,7 +123,7 @@ def _selected(job: str, state: JobState, branch: Branch, wanted: Wanted) -> tupl
 
 
 def _read_stores(project: OpenProject, state: JobState, head: CommittedRun) -> dict[str, Columns]:
-    """Return the columns of a run's stores, by store. Stores that are too large or cannot be read are left out."""
+    """Return the columns of each store after a run. Stores that are too large or cannot be read are left out."""
     if not state.has_state(head.spec.run):
         return {}
     basis, stores = state.basis(head.spec.run), Stores(project.tables, state, head)
@@ -154,7 +154,7 @@ def _outlook(project: OpenProject, job: str, branch: Branch) -> Outlook:
 
 
 def _compared(branches: JobBranches, first: str, second: str, samples: int = 5) -> BranchDiff:
-    """Compare two branches, with at most ``samples`` differing keys for each output."""
+    """Return how the outputs of two branches differ, with at most ``samples`` different keys for each output."""
     compared = branches.diff(first, second, samples)
     outputs = [
         OutputDiff(

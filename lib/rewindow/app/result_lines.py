@@ -1,4 +1,4 @@
-"""Sentences about results, and rows in a readable form, for the command line and the Python API."""
+"""Sentences about results, and readable forms of rows, for the command line and the Python API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 5
 """The maximum number of rows that are shown per key and branch."""
 TAKES_NO_MORE = "it takes no more runs. `rewindow rewind` to the run before takes that back"
-"""The end of a sentence that says what a final run means for its branch."""
+"""The end of a sentence about a branch after a final run."""
 
 
 def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
@@ -64,7 +64,10 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
 def backfilled_lines(
     job: str, branch: str, stands_on: str | None, first_epoch: int, replaced: Sequence[str], continues: str | None
 ) -> Iterator[str]:
-    """Yield the lines that introduce a backfill. The lines of its runs follow. Parameters: see `app.branches.Backfilled`."""
+    """Yield the lines that introduce a backfill. The lines of its runs follow.
+
+    For the parameters, see `app.branches.Backfilled`.
+    """
     start = f"after run {stands_on}" if stands_on else "at the beginning"
     if continues:
         yield f"Branch {branch} of {job}, which starts {start}, continues after run {continues}."
@@ -105,16 +108,16 @@ def promoted_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
 
 
 def consequences(done: Mapping[str, Any]) -> Iterator[str]:
-    """Yield lines about the other effects of a change of a branch, and about the next steps."""
+    """Yield lines about further effects of a command that changed a branch, and about the next steps."""
     if done["lagged"]:
         yield f"Published what {', '.join(done['lagged'])} lacked."
     yield from outdated_lines(done.get("outdated", ()), is_emptied=not done["at"])
 
 
 def outdated_lines(outdated: Iterable[Mapping[str, Any]], *, is_emptied: bool) -> Iterator[str]:
-    """Yield a line for each feed that has rows of a job's removed runs, with the command that lands the feed again.
+    """Yield a line for each feed with rows of a job's removed runs, with the command that lands the feed again.
 
-    ``is_emptied`` says whether the job has no run left.
+    ``is_emptied`` says whether the job has no run any more.
     """
     for reader in outdated:
         keep = f" --keep {reader['keep']}" if reader["keep"] else ""
@@ -195,7 +198,7 @@ def compared_line(compared: Compared) -> str:
 
 
 def compared_rows(compared: Compared) -> list[dict[str, Any]]:
-    """Return a row for each output with the numbers of its equal and differing keys on two branches."""
+    """Return one row for each output: the numbers of its equal and different keys on two branches."""
     return [
         {
             "output": output,
@@ -209,9 +212,9 @@ def compared_rows(compared: Compared) -> list[dict[str, Any]]:
 
 
 def notes_on(diff: TableDiff, option: str) -> Iterator[str]:
-    """Yield notes on a comparison: how many keys differ only in their landing, and how many differing keys are not shown.
+    """Yield notes on a comparison: how many keys differ only in their landing, and how many different keys are not shown.
 
-    ``option`` is the option that shows more keys. It has ``{}`` at the place of their number.
+    ``option`` is the option that shows more keys, with ``{}`` in place of their number.
     """
     if diff.only_epoch:
         have = "has" if diff.only_epoch == 1 else "have"
@@ -227,7 +230,7 @@ def shown_rows(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def as_assignments(row: Mapping[str, Any], keys: Iterable[str] = ()) -> str:
-    """Return a row as ``name=value, name=value`` in one line. Times in rewindow's own columns are written as text.
+    """Return a row as ``name=value, name=value`` in one line. Times in rewindow's own columns become readable.
 
     ``keys``: the key columns of the output or store.
     """
@@ -236,9 +239,9 @@ def as_assignments(row: Mapping[str, Any], keys: Iterable[str] = ()) -> str:
 
 
 def readable(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of JSON values for people.
+    """Return a row of JSON values in a form for people.
 
-    Names have blanks instead of underscores, and times, lists and booleans are text.
+    Names have blanks instead of underscores. Times, lists and booleans become text.
     """
     return {
         "complete through" if name == "watermark_ms" else name.replace("_", " "): _shown(name, value)

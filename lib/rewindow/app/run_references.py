@@ -1,4 +1,4 @@
-"""The branches, runs and epochs that users name: a run as ``main/3``, an epoch by a landing (``12``) or an event time."""
+"""How users refer to branches, runs and epochs: a run as ``main/3``, an epoch by a landing (``12``) or an event time."""
 
 from __future__ import annotations
 
@@ -51,9 +51,10 @@ def request_through(state: JobState, main: Branch, branch: str, text: str | None
 
 @contextmanager
 def without_options(remedy: str, *own: str) -> Iterator[None]:
-    """Add a remedy to errors that advise an option of `run` (their fact ``run_option``), unless this command has that option.
+    """Add advice to errors that advise an option of `run`, unless this command has the same option.
 
-    ``own`` are the options of `run` that this command has, too. ``remedy`` says what to do instead of ``{option}``.
+    Such errors have the fact ``run_option``. ``own`` are the options of `run` that this command has, too. ``remedy`` says what
+    to do instead of using ``{option}``.
     """
     try:
         yield
@@ -65,7 +66,7 @@ def without_options(remedy: str, *own: str) -> Iterator[None]:
 
 
 def run_first(job: str, branch: str) -> str:
-    """Return the remedy for `without_options` if `run` can do what the command was going to do on a branch."""
+    """Return the remedy for `without_options` when `run` can do what the command wanted to do on a branch."""
     return f"`rewindow run {command_words(job, branch)} {{option}}`, then this command again"
 
 
@@ -78,7 +79,7 @@ def with_runs(job: str, state: JobState, name: str) -> Branch:
 
 
 def check_has_branch(job: str, state: JobState, branch: str) -> None:
-    """Raise `UsageError` (2) if no command has created a branch. The main branch exists before a job's first run."""
+    """Raise `UsageError` (2) if no command has created a branch. `main` exists even before a job's first run."""
     if branch != MAIN and branch not in state.branches:
         raise no_runs(job, state, branch)
 
@@ -129,7 +130,7 @@ class AsOf(NamedTuple):
 
 
 def as_of(project: OpenProject, job: str, branch: str, at: str | None) -> AsOf:
-    """Return a job as of a run, by default the branch's last run. First publishes what an interrupted command left unpublished.
+    """Return a job as of a run, by default the branch's last run. First, publish what an interrupted command left unpublished.
 
     Raises `UsageError` (2) for a branch without runs, or a run that is not on the branch.
     """

@@ -42,7 +42,7 @@ def parse_time(text: str | None) -> int | None:
 
 
 def parse_through(text: str | None, until: str | None = None, **others: Any) -> RunRequest:
-    """Return a run request. ``text`` is a landing number, an event time or None for all; ``until`` is an arrival time."""
+    """Return a run request. ``text`` is a landing number, an event time or None for all; ``until`` is a time of arrival."""
     if until is not None:
         if text is not None:
             raise UsageError("through-with-until", "--through and --until cannot be used together: choose one")
@@ -67,8 +67,8 @@ def whole_number(text: str | None) -> int | None:
 def time_columns(keys: Iterable[str]) -> frozenset[str]:
     """Return the columns of an output or store that contain times of rewindow, given the key columns.
 
-    They are ``_timestamp`` and the bounds of windows at the end of the key. The bounds include those of windows within windows.
-    Fields of values are left out, because they may have the name of a bound and another meaning.
+    They are ``_timestamp`` and the bounds of windows, including windows of windowed keys, at the end of the key. Value columns
+    are left out, because a value column may have the name of a bound and another meaning.
     """
     own, times = [name for name in keys if not name.startswith("_")], {_TIMESTAMP}
     while has_bounds(own):

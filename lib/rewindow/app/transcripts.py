@@ -1,6 +1,6 @@
 """Play the transcripts of a project.
 
-Each case of its YAML files is played once whole, and once with a restart between any two steps.
+Each case in their YAML files is played twice: once as a whole, and once with a restart between any two steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MARK = "transcript:"
 class Played:
     """A played case. ``failure`` is None if it passed. ``cut`` says whether tasks were restored between any two steps.
 
-    An invalid case fails once, without being played. If it has no name, or is not YAML, it gets a name like ``document 2``.
+    An invalid case is not played and fails once. If it has no name, or is not YAML, its name is like ``document 2``.
     """
 
     file: str
@@ -49,7 +49,7 @@ def play_all(root: Path, paths: Sequence[Path] = ()) -> Iterator[Played]:
             folder=root / _FOLDER,
         )
     if str(root) not in sys.path:
-        sys.path.insert(0, str(root))  # the topologies are modules of the project
+        sys.path.insert(0, str(root))  # topologies are in modules of the project
     for file in files:
         shown = str(file.relative_to(root)) if file.is_relative_to(root) else str(file)
         if not file.is_file():
@@ -69,7 +69,7 @@ def _failure_of(case: Any, *, cut: bool) -> str | None:
         check(case, cut=cut)
     except TranscriptError as error:
         return str(error)
-    except RewindowError as error:  # such as a topology that does not exist
+    except RewindowError as error:  # for example, the topology does not exist
         return str(error) if str(error).startswith(f"{case.name}: ") else f"{case.name}: {error}"
     return None
 

@@ -1,4 +1,4 @@
-"""The observer of a command's steps: logs each step, shows it, and counts commits for the summary."""
+"""The observer of a command's steps. It logs each step, shows it, and counts commits for the summary."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _PUBLISH = "publish "
 class Watch:
     """An observer of a command's steps. ``commits`` counts the steps that committed or published something.
 
-    ``has_decided``: whether a step began that appends a decision to a ledger.
-    ``lagged`` names the targets to which the command published before it appended to a ledger. An earlier, interrupted command
-    had committed runs without publishing them to these targets.
+    ``has_decided``: whether a step began that appends a decision to a ledger. ``lagged`` names the targets to which the command
+    published before it appended to a ledger. An earlier, interrupted command had committed runs without publishing them to
+    these targets.
     """
 
     def __init__(self, bars: Bars | None = None, console: Console | None = None, log: Any = None) -> None:
@@ -41,7 +41,7 @@ class Watch:
         self.has_decided = False
 
     def __call__(self, step: str) -> None:
-        """Record a step that is about to start, with the details of a `control.ledger_steps.Step`."""
+        """Record a step that is about to start. If it is a `control.ledger_steps.Step`, record its details, too."""
         name = str(step)
         self._step = name
         self.has_decided |= getattr(step, "decides", False)
@@ -56,7 +56,7 @@ class Watch:
             self._bars.begin(name, self._known.get("records"))
 
     def say(self, line: str) -> None:
-        """Log a line about something that takes time now, or print the line if nothing is logged."""
+        """Log a line about something that takes a while; if nothing is logged, print the line."""
         if self._log and self._log.is_enabled_for(logging.INFO):
             self._log.info(line)
         elif self._console:
@@ -86,7 +86,7 @@ class Watch:
     def what_is_kept(self, *, before: bool = False) -> str:
         """Return a text that says which results of an interrupted command are kept, and what to do next.
 
-        ``before``: whether the command had committed something before the steps that this object observed.
+        ``before``: whether the command had committed something before this object began to observe steps.
         """
         where = f"interrupted at the step {self._step!r}" if self._step else "interrupted before the first step"
         if self.has_decided or before:
@@ -100,7 +100,10 @@ class Watch:
 
 
 class Bars:
-    """A line that shows the current step. For a sub-topology, it has a bar over the records and the estimated time left."""
+    """A line that shows the current step.
+
+    For a sub-topology, it shows a bar over the records and the estimated remaining time.
+    """
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

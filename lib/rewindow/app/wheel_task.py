@@ -2,10 +2,10 @@
 
 Parameters have the form ``--name=value``. Schedules, native backfills and manual runs all set ``interval_end``. Each command
 prints one line of JSON, which `databricks.submit` reads from the task's logs. ``secrets`` lists environment variables whose
-values are read from secret scopes, because on serverless compute no environment variables can be set.
+values are read from secret scopes, because serverless compute does not allow setting environment variables.
 
-Databricks would retry a failed task whatever the reason. So the bundle sets ``max_retries: 0``, and the task itself repeats a
-command if its exit code asks for a retry.
+Databricks would retry every failed task, whatever the reason. So the bundle sets ``max_retries: 0``, and the task itself
+repeats a command if its exit code asks for a retry.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from rewindow.databricks.submit import ended
 from rewindow.errors import RewindowError, UsageError, visible
 
 STOPPED = (130, 143)
-"""Exit codes of a command that somebody stopped. A scheduler may retry such a command, but the task itself must end."""
+"""Exit codes of a command that somebody stopped. A scheduler may retry such a command, but this task must end."""
 PAUSES_S = (60, 120, 240)
-"""Seconds before each repetition of a command. The failure after the last repetition ends the task."""
+"""The pauses (seconds) before the repetitions of a command. If the last repetition fails, the task fails."""
 
 
 class TaskError(RuntimeError):
@@ -70,7 +70,7 @@ def commands_of(arguments: Sequence[str]) -> list[list[str]]:
     """
     for argument in arguments:
         if "{{" in argument:
-            # The reference is misspelt: Databricks passes such references unchanged.
+            # Databricks leaves a misspelt reference unchanged.
             raise UsageError(
                 "reference-unresolved",
                 "{argument!r} contains an unresolved reference: check its spelling in databricks.yml",
@@ -83,7 +83,7 @@ def commands_of(arguments: Sequence[str]) -> list[list[str]]:
     parse_time(until)
     common = ["--target", given.target, "--project", str(root), "--json"]
     upto = ["--until", until] if until else []
-    # If watermarks are ends of intervals, `run` stops at the end of the interval, too. Otherwise it takes all landings.
+    # If each watermark is the end of an interval, `run` stops there, too. Otherwise it processes all landings.
     ends = load_feed(root, job.feed).landing.watermark == "interval_end"
     through = ["--through", until] if until and ends else []
     accepts = ["--accept-changes"] if given.accept_changes == "true" else []

@@ -1,4 +1,4 @@
-"""Write a file to a path or URI that the user named."""
+"""Write a file to the path or URI that the user named."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rewindow.errors import UsageError
 from rewindow.storage.locations import BUCKETS, failed, filesystem_of
 
 _WITH_TYPES = ("s3://", "s3a://")
-"""Stores to which Arrow can pass a content type. Because of the content type, a browser shows a page instead of saving it."""
+"""Stores for which Arrow can set a content type. With it, a browser shows a page instead of saving it."""
 
 
 def check_is_file(path: Path, name: str) -> None:
@@ -47,7 +47,7 @@ def write_text(path: Path, text: str) -> str:
 
 
 def _uri_of(path: Path) -> str | None:
-    """Return the URI from which `Path` has removed one slash; None if the user named a path."""
+    """Return the URI from which `Path` removed a slash (``s3:/``); None if the user named a path."""
     scheme, _, rest = str(path).partition(":/")
     return f"{scheme}://{rest.lstrip('/')}" if scheme in BUCKETS and rest else None
 

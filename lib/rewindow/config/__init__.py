@@ -1,1 +1,1 @@
-"""The configuration of a project: feeds, jobs and targets, from YAML to frozen values."""
+"""The configuration of a project: feeds, jobs and targets, read from YAML into frozen values."""

@@ -1,4 +1,4 @@
-"""The configuration of a feed: its logs, their sources, and how they are landed. `land` uses the `FeedSpec` made of it."""
+"""The configuration of a feed: its logs, their sources, and how they are landed. `land` uses the `FeedSpec` made from it."""
 
 from __future__ import annotations
 
@@ -45,13 +45,14 @@ class SourceConfig(ConfigValue):
     path: Location | None = None
     """Files, a folder of files, or a Delta table: a path below the project, an absolute path, or a URI. Needs ``format``."""
     format: Literal["csv", "json", "parquet", "delta"] | None = None
-    """What is at ``path``."""
+    """The format of the data at ``path``."""
     options: dict[str, TextOption] = {}
     """How csv or json files are written, such as ``delimiter: ";"`` (docs/guides/text-files.md)."""
     copies: Literal["refuse", "land"] = "refuse"
-    """What to do with a file that has the content of another file of the source, compressed (`.gz`, `.bz2`, `.zst`) or not."""
+    """What to do with a file whose content, compressed (`.gz`, `.bz2`, `.zst`) or not, equals that of another file of the
+    source."""
     links: Literal["refuse", "follow"] = "refuse"
-    """What to do with a symbolic link in the folder that leads out of it. ``path`` itself may be a link."""
+    """What to do with a symbolic link that leads out of the source's folder. ``path`` itself may be a link."""
     schema_ddl: str | None = Field(default=None, alias="schema")
     """Columns and types of csv or json files, like ``id BIGINT, amount DOUBLE``. Other columns of the files are not landed."""
     job: Name | None = None
@@ -113,18 +114,18 @@ class LogConfig(ConfigValue):
     arrived_at: Column | None = None
     """The column of the time of arrival. Default: for a table, the time of the commit that added the row; for files, none."""
     order: RowOrder = ()
-    """How to sort rows that arrived at the same time: by a list of columns, then by timestamp; or with ``file`` by the names of
-    their files, then by their position in the file. Default: by timestamp."""
+    """How to sort rows that arrived at the same time. A list of columns: by these columns, then by timestamp. ``file``: by
+    the names of their files, then by their position in the file. Default: by timestamp."""
     ignore: Fields = ()
     """Fields that files may have, but that are not landed. ``ignore`` and ``optional`` use the names of the source."""
     optional: Fields = ()
     """Landed fields that a file may lack. Rows of such a file have null."""
     units: dict[TimestampSource, Literal["s", "ms", "us", "ns"]] = {}
-    """The unit of BIGINT times (s, ms, us, ns), by the column of ``timestamp`` or ``arrived_at``. Default: ms, with a check that
-    the times are plausible. For a function of ``timestamp``, ``ms`` disables the check."""
+    """The unit of BIGINT times (s, ms, us, ns), by the column of ``timestamp`` or ``arrived_at``. Default: ms, with a check
+    that the times are plausible. If ``timestamp`` is a function, ``ms`` disables the check."""
     partition: Column | None = None
-    """The source's column of Kafka partitions. Needs ``offset``. If the source is a table, it is not copied. Records of files get
-    these partitions, in the order of the offsets."""
+    """The source's column of Kafka partitions. Needs ``offset``. If the source is a table, the table is not copied. Records
+    of files get these partitions and are in the order of the offsets."""
     offset: Column | None = None
     """The source's column of Kafka offsets. Needs ``partition``."""
 
@@ -207,16 +208,15 @@ class LogConfig(ConfigValue):
 
 
 class LandingConfig(ConfigValue):
-    """How a feed's additions are cut into landings, how watermarks are set, and which timestamps are implausible."""
+    """How the new rows of a feed are cut into landings, how watermarks are set, and which timestamps are implausible."""
 
     every: EveryInterval | None = None
     """The interval of arrival that makes one landing, like ``1h`` or ``1d``. Default: one landing per call."""
     watermark: Literal["interval_end"] | None = None
     """``interval_end``: each landing declares the log complete through the end of its interval."""
     max_ahead_ms: DurationMsOrNone = Field(default=_DAY_MS, alias="max_ahead", json_schema_extra={"default": "1d"})
-    """A record goes to the quarantine if its timestamp is later than its arrival by more than this. For files without
-    ``arrived_at``, the time of the landing counts as the arrival. ``none``: no limit.
-    """
+    """A record is quarantined if its timestamp is later than its arrival by more than this. In files without ``arrived_at``,
+    the time of the landing counts as the arrival. ``none``: no limit."""
     memory: Bytes = Field(default=ByteSize(512 << 20), ge=1 << 20, json_schema_extra={"default": "512MiB"})
     """The memory that each task of a landing may use, in bytes or like ``512MiB``. Rows that do not fit are sorted on disk."""
 
@@ -240,13 +240,13 @@ class FeedConfig(ConfigValue):
     zone: Zone = "UTC"
     """The time zone of calendar units and of times without a zone, an IANA name such as Europe/Berlin."""
     max_task_idle_ms: DurationMsOrForever = Field(default=0, alias="max_task_idle")
-    """How the watermark is computed. ``0``: it is the largest timestamp. ``forever``: each partition with records has a largest
-    timestamp, and the watermark is the smallest of these. A duration: the same, without partitions that have been idle for that
-    long."""
+    """How the watermark is computed. ``0``: it is the largest timestamp. ``forever``: it is the smallest of the partitions'
+    largest timestamps; partitions without records do not count. A duration: the same, but partitions that have been idle for
+    that long do not count either."""
     lag_ms: DurationMs = Field(default=0, alias="lag")
     """Holds the watermark back by this duration."""
     landing: LandingConfig = LandingConfig()
-    """How additions are cut into landings."""
+    """How new rows are cut into landings."""
 
     @property
     def producer(self) -> str | None:
@@ -315,7 +315,7 @@ class FeedConfig(ConfigValue):
 
 
 def feed_spec(config: FeedConfig, *, project_root: str, warehouse: str) -> FeedSpec:
-    """Return the spec of a feed. Relative paths start at the project's root, tables at the warehouse."""
+    """Return the spec of a feed. Paths are relative to the project's root, and tables are in the warehouse."""
     every = config.landing.every
     return FeedSpec(
         feed=config.feed,
@@ -366,7 +366,8 @@ def _positions(log: LogConfig) -> tuple[str, str] | None:
 def _order(log: LogConfig) -> tuple[str, ...]:
     """Return the columns by which the rows of a landing are sorted.
 
-    If a function computes the timestamps, they are not known yet. Rows of another job's output then have the output's own times.
+    If a function computes the timestamps, they are not known when rows are sorted. For another job's output, the columns then
+    include the output's own timestamps.
     """
     if log.source.job is None:
         columns = () if isinstance(log.order, str) else log.order
@@ -379,7 +380,7 @@ def _source(source: SourceConfig, project_root: str, warehouse: str) -> SourceSp
         return SourceSpec(_DELTA, f"{warehouse}/{source.table.replace('.', '/')}", source.table, {})
     if source.job is not None:
         return SourceSpec(JOB, warehouse, f"{source.job}:{source.output}", {})
-    # This is never true, because `SourceConfig` has checked it. It tells the type checker that neither value is None.
+    # This never happens, because `SourceConfig` has checked it. It tells the type checker that neither value is None.
     if source.path is None or source.format is None:
         raise ConfigError(
             "source-without-location", "a source needs a table, a path with a format, or a job with an output"

@@ -1,7 +1,7 @@
 """Types of configuration fields: names, durations, intervals, schedules, locations. They parse text into validated values.
 
-For invalid text, they raise a `ValueError` that says what to write instead. The loader adds file and key. Each type has a JSON
-Schema for editors, which accepts everything that the type accepts, and possibly more.
+For invalid text, they raise a `ValueError` that says what to write instead. The loader adds file and key. For editors, each
+type has a JSON Schema. It accepts everything that the type accepts, and possibly more.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _function(value: object) -> str:
 
 Function = Annotated[str, PlainValidator(_function), WithJsonSchema(FUNCTION)]
 _NOT_IN_COLUMNS = r"\u0000-\u001f\s!-/:-@\[-^`{-~"
-"""Spaces and ASCII punctuation without the underscore. Letters of all scripts are allowed."""
+"""Blanks and all ASCII punctuation except the underscore. Letters of all scripts are allowed."""
 _COLUMN: Final[dict[str, Any]] = {
     "type": "string",
     "maxLength": 200,
@@ -175,7 +175,7 @@ def _duration(value: object) -> int:
 
 
 def duration(*words: str) -> dict[str, Any]:
-    """Return the schema of a duration. ``words`` may be written instead of a duration."""
+    """Return the schema of a duration. ``words``: texts that are allowed instead of a duration."""
     length = {"type": "string", "pattern": r"^\s*(0|([0-9]{1,19}(ms|[smhdw]))+)\s*$"}
     return {"anyOf": [{"const": 0}, length, *({"const": word} for word in words)]}
 
@@ -233,7 +233,7 @@ def _every(value: object) -> Every:
     length = to_ms(text)
     if not length:
         raise ValueError(f"{text!r} is empty: an interval must be longer than 0")
-    # The largest unit that divides the length is used, so that each interval has a single spelling: 1h30m becomes 90m.
+    # The largest unit that divides the length is used, so that each interval has only one spelling: 1h30m becomes 90m.
     unit = next(unit for unit in ("h", "m", "s", "ms") if length % _FIXED_UNITS[unit] == 0)
     return Every(length // _FIXED_UNITS[unit], unit)
 
@@ -377,7 +377,7 @@ _FIXED_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 _WORD = re.compile(r"@(?:hourly|daily|weekly|monthly|yearly)")
 _CRON = re.compile(r"(?:[A-Za-z0-9*/,#?L-]+ +){4}[A-Za-z0-9*/,#?L-]+")
 _NUMBER = re.compile(r"(?<![/#\d])\d+")
-"""Matches a value in a field of a cron schedule, but not a step (``*/15``) or an ordinal (``1#2``, the second Monday)."""
+"""Matches values in a field of a cron schedule, but neither a step (``*/15``) nor an ordinal (``1#2``, the second Monday)."""
 _STEP_0 = re.compile(r"/0+(?!\d)")
 _FIELDS: Final = (
     ("minute", 0, 59, ()),
@@ -387,11 +387,11 @@ _FIELDS: Final = (
     ("weekday", 0, 7, ("sun", "mon", "tue", "wed", "thu", "fri", "sat")),
 )
 _MOST_DAYS: Final = {"2": 29, "feb": 29} | dict.fromkeys(("4", "apr", "6", "jun", "9", "sep", "11", "nov"), 30)
-"""Maps the number or name of each month that has no 31st to the number of its days."""
+"""Maps each month that has no 31st, by number and by name, to the number of its days."""
 
 
 class MisfitError(ValueError):
-    """The values of a block are valid one by one, but not together.
+    """Each value of a block is valid, but they do not fit together.
 
     ``keys`` is the path from the block to the value that the message is about.
     """

@@ -112,7 +112,10 @@ _Share = Annotated[float, PlainValidator(_share), WithJsonSchema(_SHAPE)]
 
 
 class RangeConfig(ConfigValue):
-    """Bounds of a column's values. A null meets every bound. NaN is the largest number, so it exceeds every ``max``."""
+    """Limits of a column's values. A null is within every limit.
+
+    NaN counts as the largest number, so it exceeds every ``max``.
+    """
 
     column: str
     """The column."""
@@ -128,7 +131,7 @@ class RangeConfig(ConfigValue):
 
 
 class RowsConfig(ConfigValue):
-    """Bounds of the number of rows that a run adds to the output."""
+    """Limits of the number of rows that a run adds to the output."""
 
     min: int | None = Field(default=None, ge=0)
     """The smallest number allowed."""
@@ -149,7 +152,7 @@ class ValuesConfig(ConfigValue):
     column: str
     """The column."""
     allowed: _Allowed
-    """The values, as numbers, texts or truths."""
+    """The values, as numbers, texts or booleans."""
 
 
 class ExpectationConfig(ConfigValue):
@@ -160,17 +163,17 @@ class ExpectationConfig(ConfigValue):
     unique: _UniqueNames | None = None
     """``key``: no two new rows have the same key and window. A list of columns: no two new rows have equal values in them."""
     range: RangeConfig | None = None
-    """Bounds of a column's values in the new rows."""
+    """Limits of a column's values in the new rows."""
     values: ValuesConfig | None = None
     """The values that a column may have in the new rows."""
     rows: RowsConfig | None = None
-    """Bounds of the number of new rows."""
+    """Limits of the number of new rows."""
     late: _Share | None = None
     """Largest share of the run's records that may be late, like ``1%``. The node that drops most late records counts."""
     sql: _Query | None = None
-    """A query that returns offending rows. It reads ``new_rows`` and ``previous_rows``, the rows of the previous run."""
+    """A query that returns the offending rows. It reads ``new_rows``, and ``previous_rows``, the rows of the previous run."""
     timeout_ms: DurationMs | None = Field(default=None, alias="timeout")
-    """How long ``sql`` may take, ``5m`` if not given. After that, the run ends without a commit."""
+    """How long ``sql`` may take; ``5m`` by default. If it takes longer, the run ends without a commit."""
     on_fail: Literal["warn", "hold", "fail"] = "fail"
     """What happens to a run that does not meet the expectation: it is published (``warn``), held back (``hold``), or not
     committed."""
@@ -188,7 +191,7 @@ class ExpectationConfig(ConfigValue):
         return self
 
     def of(self, output: str) -> Expectation:
-        """Return the expectation of an output."""
+        """Return this expectation, bound to an output."""
         made = _made(self, output)
         return made if self.name is None else replace(made, name=self.name)
 
@@ -206,7 +209,7 @@ class SemanticsConfig(ConfigValue):
     """How a job's clocks work (D1, D8, D22). These settings are part of the job's fingerprint."""
 
     stream_time: Literal["max", "min"] = "max"
-    """``max``: stream time is the highest timestamp taken. ``min``: it is the smallest among the times of the partitions (D1)."""
+    """``max``: stream time is the highest timestamp processed. ``min``: it is the smallest of the partitions' times (D1)."""
     stream_time_from: Literal["records", "watermark"] = "records"
     """What advances stream time: only records, or also the watermark of each landing."""
     wall_clock: Literal["stream_time", "run"] = "stream_time"
@@ -215,14 +218,15 @@ class SemanticsConfig(ConfigValue):
 
 
 class AlertsConfig(ConfigValue):
-    """Bounds beyond which `rewindow status` reports the job. They change neither runs nor rows."""
+    """Limits beyond which `rewindow status` reports the job. They change neither runs nor rows."""
 
     freshness_ms: DurationMs | None = Field(default=None, alias="freshness")
-    """How far the time through which the job is complete may lag behind the wall clock, like ``2h``."""
+    """How far the watermark of the job's last run may be behind the present time, like ``2h``."""
     silent_ms: DurationMs | None = Field(default=None, alias="silent")
-    """If results wait for a partition: how far the feed may be ahead of that partition's newest record, like ``1d``."""
+    """If results wait for a partition: the largest allowed time between the partition's newest record and the feed's newest
+    record, like ``1d``."""
     waiting: int | None = Field(default=None, ge=0)
-    """Number of landings that may wait for the next run."""
+    """Number of landings that may wait to be processed."""
     late: _Share | None = None
     """Share of the records that may be late, like ``1%``. The node that drops most late records counts."""
     skipped: _Share | None = None
@@ -230,16 +234,16 @@ class AlertsConfig(ConfigValue):
     expired: _Share | None = None
     """Share of the records that may be expired. The store that drops most expired records counts."""
     quarantined: _Share | None = None
-    """Share of the records that may be quarantined, by the job's nodes and by its landings together."""
+    """Share of the records that may be quarantined: by the job's nodes and by the landings of its feed, added together."""
     runs: int = Field(default=24, ge=1, le=400)
-    """The shares are computed over this number of last runs."""
+    """How many of the last runs the shares are computed from."""
     files: int | None = Field(default=None, ge=1)
     """Number of files that the job's state and journal may have."""
     size: Bytes | None = Field(default=None, ge=ByteSize(1 << 20))
     """Size that the job's state and journal may have, in bytes or like ``10GiB``; at least ``1MiB`` (1,048,576)."""
     restore: int | None = Field(default=None, ge=1)
-    """Number of runs whose changelogs the next run may have to read. A snapshot replaces them after 30 runs, or after 240 runs
-    that change few rows, so a useful bound is 31 or more."""
+    """Number of runs whose changelogs the next run may have to read. A snapshot replaces them after 30 runs, or after 240
+    runs if these change few rows, so a useful limit is 31 or more."""
 
 
 class LimitsConfig(BaseModel):
@@ -254,10 +258,10 @@ class LimitsConfig(BaseModel):
     punctuations_per_epoch: int = Field(default=DEFAULTS.punctuations_per_epoch, ge=1)
     """Calls of schedules in one epoch."""
     list_items: int = Field(default=DEFAULTS.list_items, ge=1)
-    """Items of one list that an aggregate (`Collect`, or one of your own) makes in record execution. There each record copies the
-    list, so the time grows with the square of its length. Vectorized execution has no such limit."""
+    """Items of one list that an aggregate (`Collect`, or one of your own) makes in record execution. In that execution, each
+    record copies the list, so the time grows with the square of its length. Vectorized execution has no such limit."""
     store_memory: int = Field(default=DEFAULTS.store_memory, ge=1)
-    """Memory of all stores of a task, in bytes. What exceeds it spills to disk."""
+    """Memory of all stores of a task, in bytes. State beyond this spills to disk."""
 
 
 class JobConfig(ConfigValue):
@@ -280,13 +284,14 @@ class JobConfig(ConfigValue):
     on_code_change: Literal["refuse", "accept"] = "refuse"
     """What a run does if functions or classes of the job changed since the checkpoint: it is refused (76), or continues."""
     landings_per_run: int | None = Field(default=None, ge=1)
-    """The most landings of one run. A command executes as many runs as it needs, so what is killed repeats only one of them."""
+    """The maximum number of landings in one run. A command executes as many runs as it needs. If it is killed, at most one
+    run is repeated."""
     limits: LimitsConfig = LimitsConfig()
     """Resource limits of a task."""
     schedule: Cron | None = None
     """When Airflow runs the job: five fields in quotes, or a word such as ``@daily``."""
     alerts: AlertsConfig = AlertsConfig()
-    """Bounds beyond which `rewindow status` reports the job."""
+    """Limits beyond which `rewindow status` reports the job."""
 
     @field_validator("outputs")
     @classmethod
@@ -313,7 +318,7 @@ class JobConfig(ConfigValue):
 
 
 def nested(tables: list[str]) -> str | None:
-    """Return a message if a table is written twice, or lies in the folder of another table."""
+    """Return a message if two outputs have the same table, or a table lies in the folder of another; otherwise None."""
     pair = overlapping(tables)
     if pair is None:
         return None
@@ -326,14 +331,14 @@ def nested(tables: list[str]) -> str | None:
 
 
 def overlapping(tables: list[str]) -> tuple[str, str] | None:
-    """Return two tables that are equal, or the first of which contains the second."""
+    """Return two tables that are equal, or of which the first contains the second; None if there are none."""
     ordered = sorted(tables, key=lambda table: table.lower().split("."))
     pairs = pairwise(ordered)
     return next(((one, two) for one, two in pairs if f"{two.lower()}.".startswith(f"{one.lower()}.")), None)
 
 
 def unwritten_output(config: JobConfig, topology: Topology) -> tuple[str, ConfigError] | None:
-    """Return an output that the job's file declares but the topology does not write, and the error; None if there is none."""
+    """Return an output that the job's file declares but the topology does not write, with the error; None if there is none."""
     written = [sink.topic for part in topology.sub_topologies() for sink in part.sinks if not sink.is_internal]
     for topic in config.outputs:
         if topic not in written:
@@ -374,7 +379,7 @@ def _made(config: ExpectationConfig, output: str) -> Expectation:
 
 
 def _expectations_of(output: str, written: Sequence[ExpectationConfig]) -> tuple[Expectation, ...]:
-    """Return the expectations of an output. Raises `MisfitError` for a name that two of them have."""
+    """Return the expectations of an output. Raises `MisfitError` if two of them have the same name."""
     made = tuple(one.of(output) for one in written)
     for index, one in enumerate(made):
         if any(one.name == other.name for other in made[:index]):

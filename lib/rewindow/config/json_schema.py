@@ -1,4 +1,7 @@
-"""The JSON Schema of the YAML files, made from the models that read them. Editors use it to complete, explain and check."""
+"""The JSON Schema of the YAML files, made from the models that read them.
+
+With it, editors complete, explain and check the files.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,8 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {"feed": FeedConfig, "job": JobC
 def schema_of(kind: Kind) -> dict[str, Any]:
     """Return the schema of ``conf/<kind>s/<name>.yaml``.
 
-    It accepts every file that the loader accepts. It refuses unknown keys, missing keys, and values of the wrong type, word or
-    form. But only the loader checks rules between keys.
+    It accepts every file that the loader accepts. It refuses unknown keys, missing keys, and values of a wrong type or form.
+    Only the loader checks rules between keys.
     """
     model = _MODELS[kind]
     schema = model.model_json_schema()
@@ -64,7 +67,7 @@ def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 
 def _descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """Return the texts below the fields of a model, by key."""
+    """Return the docstrings below the fields of a model, by key."""
     (found,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     body = found.body if isinstance(found, ast.ClassDef) else []
     texts = {}
@@ -78,9 +81,9 @@ def _descriptions(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _tidy(schema: Any) -> None:
-    """Remove generated titles and defaults that are no YAML.
+    """Remove generated titles, and defaults that are not valid YAML.
 
-    Allow only matching keys in objects whose keys have a pattern.
+    In objects whose keys have a pattern, allow only keys that match it.
     """
     if isinstance(schema, list):
         for part in schema:

@@ -34,8 +34,8 @@ def find_project(start: Path | None = None) -> Path:
     """Return the nearest folder with a ``conf/`` folder, from ``start`` (default: the working directory) upwards.
 
     Commands run the code of a project. A user who names the project's folder, or works in it, trusts it. But a project that was
-    only found in a parent folder must belong to this user or to root. Raises `AccessError` (77) if it does not, and `ConfigError`
-    (78) if there is no project.
+    found only in a parent folder must belong to this user or to root. Raises `AccessError` (77) if it does not, and
+    `ConfigError` (78) if there is no project.
     """
     begin = (Path.cwd() if start is None else start).resolve()
     check_utf8(str(begin), "folder", ConfigError)
@@ -52,7 +52,7 @@ def find_project(start: Path | None = None) -> Path:
 
 
 def why_not_trusted(path: Path) -> str:
-    """Return why others may have written a file or folder; an empty text if it belongs to this user or to root."""
+    """Return why other users may have written a file or folder; ``""`` if it belongs to this user or to root."""
     trusted = {0, os.geteuid()}
     if os.geteuid() == 0 and os.environ.get("SUDO_UID", "").isdecimal():
         trusted.add(int(os.environ["SUDO_UID"]))
@@ -88,7 +88,7 @@ def load_feed(root: Path, name: str) -> FeedConfig:
         try:
             feeding = _load_feed(root, load_job(root, job).feed)
         except (ConfigError, AccessError):
-            # Commands on the job or feed of that file say what is wrong with it.
+            # The commands on the job or feed of this invalid file report what is wrong with it.
             break
         if feeding.feed == name:
             with at(root, "feeds", name, "logs", next(iter(feed.logs)), "source", "job"):
@@ -154,7 +154,7 @@ def load_jobs(root: Path) -> dict[str, JobConfig]:
 
 
 def at(root: Path, kind: Kind, name: str, *keys: int | str) -> AbstractContextManager[None]:
-    """Return a context that adds file and line of a key to every `ConfigError` (78) raised in it."""
+    """Return a context that adds the file and line of a key to every `ConfigError` (78) raised in its block."""
     return _at_key(root / "conf" / kind / f"{name}.yaml", f"conf/{kind}/{name}.yaml", *keys)
 
 
@@ -190,7 +190,7 @@ def read_model(path: Path, shown: str, model: type[Model]) -> Model:
 
 
 def stems(root: Path, kind: Kind, ending: str = ".yaml") -> list[str]:
-    """Return the sorted names of the files of a kind, without their ending; none if there is no folder.
+    """Return the sorted names of the files of a kind, without their ending; empty if there is no folder.
 
     Raises `AccessError` (77) if the folder cannot be listed.
     """
@@ -204,7 +204,10 @@ def stems(root: Path, kind: Kind, ending: str = ".yaml") -> list[str]:
 
 
 def _is_there(path: Path, shown: str, is_kind: Callable[[int], bool] | None = None) -> bool:
-    """Return whether there is something at a path, of this kind if it is given. Raises `AccessError` (77) if that is hidden."""
+    """Return whether a path exists, with ``is_kind`` only if it is of this kind.
+
+    Raises `AccessError` (77) if access is denied.
+    """
     try:
         return is_kind(path.stat().st_mode) if is_kind else bool(path.lstat())
     except PermissionError as error:
@@ -253,7 +256,7 @@ def _load(root: Path, folder: Kind, kind: str, name: str, model: type[_Config]) 
 
 
 def _check_inside(root: Path, path: Path, shown: str) -> None:
-    """Raise `ConfigError` (78) for a link to a file outside of the project, because messages would quote the file.
+    """Raise `ConfigError` (78) for a link to a file outside of the project, because messages would quote that file.
 
     ``conf/`` itself may be a link.
     """
@@ -270,7 +273,7 @@ def _check_inside(root: Path, path: Path, shown: str) -> None:
 def _read(text: str, shown: str, model: type[BaseModel]) -> BaseModel:
     """Return a text as a model.
 
-    Results are cached: a run reads its job's file several times, and each time takes milliseconds.
+    Results are cached, because a run reads its job's file several times, and each time takes milliseconds.
     """
     document = parse(text, shown)
     mistakes, read = list(document.mistakes), None
@@ -328,7 +331,7 @@ def _read_text(path: Path, shown: str) -> str:
 
 @contextmanager
 def _at_key(path: Path, shown: str, *keys: int | str) -> Iterator[None]:
-    """Add the file and the line of a key to every `ConfigError` (78) that is raised in this context."""
+    """Add the file and the line of a key to every `ConfigError` (78) that is raised in this block."""
     try:
         yield
     except ConfigError as error:

@@ -14,7 +14,7 @@ _HOME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.[A-Za-z0-9_][A-Za-z0-9_-]*")
 _REMOTE = re.compile(r"sc://[^\s/:]+(:\d+)?(/\S*)?")
 
 INLINE = 100_000
-"""For fewer records than this, Spark and a second core cost more time than they save (ADR-68)."""
+"""With fewer records than this, Spark or a second core cost more time than they save (ADR-68)."""
 _MINUTE_MS = 60_000
 _LANDED_SHARE = 10
 """The number of rows that `land` lands in the time in which record execution processes one record."""
@@ -53,8 +53,9 @@ def _remote(text: str) -> str:
 class TargetConfig(BaseModel):
     """A warehouse, the engine that works on it, and how the engine executes.
 
-    ``execution: record`` disables vectorized execution; with ``vectorized``, a sub-topology that it cannot run is refused.
-    ``source: shuffle`` lets Spark read the logs, if its workers may not open the files of tables. Neither setting changes a row.
+    ``execution: record`` disables vectorized execution. With ``execution: vectorized``, a sub-topology that cannot be
+    vectorized is refused. With ``source: shuffle``, Spark reads the logs, for workers that may not open the files of tables.
+    Neither setting changes a row.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=False)
@@ -64,12 +65,12 @@ class TargetConfig(BaseModel):
     warehouse: Location
     """Where all tables are: a folder (relative to the project's root) or a URI such as ``s3://bucket/warehouse``."""
     storage_options: StorageOptions = Field(default={}, repr=False)
-    """Settings to open a warehouse in a bucket. They override environment variables of the same names."""
+    """Settings to open a warehouse in a bucket. They override environment variables of the same name."""
     cores: int | None = Field(default=None, ge=1, le=4096)
     """Number of concurrent Spark tasks. Default: the number of this machine's cores."""
     execution: Literal["auto", "record", "vectorized"] = "auto"
-    """``record`` disables vectorized execution. With ``vectorized``, a sub-topology that it cannot run is refused. The rows are
-    the same."""
+    """``record`` disables vectorized execution. With ``vectorized``, a sub-topology that cannot be vectorized is refused.
+    The rows are the same."""
     source: Literal["auto", "shuffle"] = "auto"
     """``shuffle``: Spark reads the logs. Use it if Spark's workers may not open the files of tables."""
     master: Annotated[str, AfterValidator(_master)] | None = None
@@ -81,19 +82,20 @@ class TargetConfig(BaseModel):
     spark: SparkSettings = {}
     """Settings of the Spark session, by name."""
     inline: int | None = Field(default=None, ge=0)
-    """Maximum size of a sub-topology that this process executes without Spark: records to read plus rows to restore. In
+    """The largest sub-topology that this process executes without Spark: number of records to read plus rows to restore. In
     vectorized execution, ten records count as one. Default: 100,000 if both engine and warehouse are local, or with
     ``commit: spark``; otherwise 0 (never)."""
     store_memory: Bytes | None = Field(default=None, ge=1 << 20)
-    """Maximum of a job's ``store_memory`` on this target, in bytes or like ``384MiB``. Set it if workers have little memory."""
+    """The upper limit of a job's ``store_memory`` on this target, in bytes or like ``384MiB``. Set it if workers have little
+    memory."""
     keep_ms: DurationMs = Field(default=30 * 86_400_000, alias="keep", json_schema_extra={"default": "30d"})
-    """How long files that left a table are kept: by the clean-up after every 24th run, and by `gc` if called without
-    ``--keep``."""
+    """How long files are kept after their table stopped using them: by the clean-up after every 24th run, and by `gc`
+    without ``--keep``."""
     stalled_ms: Annotated[DurationMs, AfterValidator(_stalled)] = Field(
         default=1_800_000, alias="stalled_after", json_schema_extra={"default": "30m"}
     )
-    """How long a landing or run may make no progress before another command takes over. A finished step, a finished task, and a
-    batch of records that a task has read count as progress."""
+    """How long a landing or run may make no progress before another command takes over. These count as progress: a finished
+    step, a finished task, and a batch of records that a task has read."""
     commit: Literal["direct", "spark"] = "direct"
     """``spark``: ledger, journal and outputs are tables of a catalog, which only Spark may write."""
     staging: Literal["files", "rows"] = "files"
@@ -154,7 +156,7 @@ class TargetConfig(BaseModel):
 
     @property
     def most_landed_here(self) -> int:
-        """Maximum number of rows of a source that this process lands without Spark, also into a bucket."""
+        """Maximum number of rows of a source that this process lands without Spark, even into a bucket."""
         default = 0 if self.is_remote and self.commit != "spark" else INLINE
         return _LANDED_SHARE * (default if self.inline is None else self.inline)
 

@@ -1,8 +1,8 @@
-"""Parse the text of one YAML file, and say where every key is and what is wrong.
+"""Parse the text of one YAML file, and find where each key is and what is wrong.
 
-Tags, aliases, merge keys and templates are refused. Keys are text, and so is every value that is not a whole number, ``true``,
-``false`` or empty. Otherwise PyYAML would read the version ``3.10`` as 3.1, the time ``1:30`` as 90, the number ``010`` as 8, and
-the key ``on`` as True.
+Tags, aliases, merge keys and templates are refused. Keys are text. A value is text, too, unless it is a whole number, ``true``,
+``false`` or empty. PyYAML by itself would read the version ``3.10`` as 3.1, the time ``1:30`` as 90, the number ``010`` as 8,
+and the key ``on`` as True.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _Loader.yaml_implicit_resolvers = {
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _ODD_SPACE = re.compile("[\u00a0\u2000-\u200b\u202f\u205f\u3000\ufeff]")
-"""Matches characters that look like a space, but are no space in YAML."""
+"""Matches characters that look like a space, but are not a space in YAML."""
 
 
 class Position(NamedTuple):
@@ -84,14 +84,14 @@ class Position(NamedTuple):
 
 
 class Mistake(NamedTuple):
-    """A mistake: its place in a file, and the error that says how to fix it."""
+    """A mistake: its place in a file, and the error with the advice how to fix it."""
 
     position: Position
     error: ConfigError
 
 
 class Document(NamedTuple):
-    """The content of a file: its values, its nodes (with their positions), and those mistakes that are not in the syntax."""
+    """The content of a file: its values, its nodes (with their positions), and its mistakes other than syntax errors."""
 
     values: dict[str, Any]
     root: yaml.MappingNode
@@ -101,7 +101,8 @@ class Document(NamedTuple):
 def parse(text: str, shown: str) -> Document:
     """Return the content of a file. ``shown`` is the file's name in messages.
 
-    Raises `ConfigError` (78) with the line, unless the text is one YAML mapping of limited depth without aliases and tags.
+    The text must be one YAML mapping of limited depth without aliases and tags. Otherwise, raises `ConfigError` (78) with the
+    line.
     """
     try:
         loader = _Loader(text)
@@ -139,8 +140,8 @@ def parse(text: str, shown: str) -> Document:
 def position_of(root: yaml.Node, keys: Sequence[int | str], *, at_key: bool = False) -> Position:
     """Return the place of the value at the path ``keys``.
 
-    For a mapping or list over several lines, and with ``at_key``, return the place of its key instead. If there is no such value,
-    return the place of the innermost block on the path to it.
+    With ``at_key``, and for a mapping or list over several lines, return the place of its key instead. If there is no such
+    value, return the place of the innermost block on the path to it.
     """
     node, key, is_flow = root, None, False
     for step in keys:
@@ -164,7 +165,7 @@ def _below(node: yaml.Node, step: int | str) -> tuple[yaml.Node | None, yaml.Nod
 
 
 def _mistakes(node: yaml.Node, path: tuple[str, ...]) -> Iterator[Mistake]:
-    """Yield duplicate keys, templates and typographic quotes, which `construct_document` lets pass."""
+    """Yield duplicate keys, templates and typographic quotes, which `construct_document` accepts."""
     if isinstance(node, yaml.MappingNode):
         seen: dict[str, int] = {}
         for key, value in node.value:
@@ -207,7 +208,7 @@ def _position_of_character(text: str, index: int) -> Position:
 
 
 def _explain(error: yaml.MarkedYAMLError, text: str) -> tuple[Position, str]:
-    """Return the place of the mistake that caused an error of PyYAML, and how to fix it."""
+    """Return the place of a syntax error that PyYAML raised, and how to fix it."""
     problem, context = str(error.problem or ""), str(error.context or "")
     mark = error.problem_mark or error.context_mark
     if mark is None:
@@ -294,7 +295,7 @@ def mistakes_of(error: ValidationError, model: type[BaseModel], document: Docume
     for detail in details:
         where = tuple(detail["loc"])
         if detail["type"] == "missing" and where in meant:
-            # The key is missing because it was misspelt. Only the misspelt key is reported.
+            # The key is missing only because it was misspelt. The misspelt key is reported instead.
             continue
         where, at_key = (where[:-1], True) if where[-1:] == ("[key]",) else (where, False)
         cause = detail.get("ctx", {}).get("error")
@@ -315,13 +316,16 @@ def nearest(word: str, known: Sequence[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """Return ``did you mean `x`? `` with the most similar known word; an empty text if no known word is similar."""
+    """Return ``did you mean `x`? `` with the most similar known word; ``""`` if no known word is similar."""
     near = nearest(word, known)
     return f"did you mean `{near}`? " if near else ""
 
 
 def _error(detail: ErrorDetails, where: _Keys, model: type[BaseModel]) -> ConfigError:
-    """Return the error of one mistake. To print no secret, it shows a value only if the message is one of `field_types`."""
+    """Return the error of one mistake.
+
+    It shows the value only if the message is one of `field_types`, so that no secret is printed.
+    """
     key = ".".join(str(step) for step in where)
     kind, context, given = detail["type"], detail.get("ctx", {}), detail.get("input")
     if kind == "extra_forbidden":

@@ -1,7 +1,7 @@
 """Expectations of an output: what a job's file expects of the new rows of each run, and the results.
 
-These values connect the job's file with the adapters of tables: `config` makes the `Expectation`, an evaluator checks the
-rows, and the COMMIT row stores the `Observation`.
+These values connect the job's file with the table adapters. `config` makes the `Expectation`, an evaluator checks the rows, and
+the COMMIT row stores the `Observation`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from rewindow.streams.serde.schema import Column
 
 EXPECTATIONS = "expectations"
-"""The target of the results, if a job has expectations."""
+"""The target to which the results of expectations are written."""
 
 EXPECTATION_COLUMNS = (
     *(Column(name, "string") for name in ("job", "branch")),
@@ -24,7 +24,8 @@ EXPECTATION_COLUMNS = (
     Column("failed", "long"),
     *(Column(name, "string") for name in ("observed", "expected", "examples")),
 )
-"""The expectations table: one row per run and expectation. ``examples`` has an offending row in each line."""
+"""The columns of the expectations table, which has one row per run and expectation. ``examples`` has one offending row per
+line."""
 
 NEW_ROWS, PREVIOUS_ROWS = "new_rows", "previous_rows"
 """The tables that a query reads: the rows of this run, and the rows of the previous run."""
@@ -49,12 +50,12 @@ class Kind(StrEnum):
 
 
 class OnFail(StrEnum):
-    """The consequence for a run that does not meet an expectation."""
+    """What happens to a run that does not meet an expectation."""
 
     WARN = "warn"
-    """The run is committed and published; the result names the expectation."""
+    """The run is committed and published. Its result names the expectation."""
     HOLD = "hold"
-    """The run is committed, and published only when somebody accepts it."""
+    """The run is committed, but published only when somebody accepts it."""
     FAIL = "fail"
     """The run is not committed."""
 
@@ -63,9 +64,9 @@ class OnFail(StrEnum):
 class Expectation:
     """One expectation of an output (a topic).
 
-    ``columns``: the columns that must not be null or are unique together, or the one column whose values are bounded.
-    ``minimum`` and ``maximum`` are inclusive bounds of values, of the number of rows or of a share; None for no bound.
-    ``query`` returns the offending rows, within ``timeout_ms``.
+    ``columns``: the columns that must not be null or must be unique together, or the one column whose values are limited.
+    ``minimum`` and ``maximum`` are inclusive limits of values, of the number of rows or of a share; None for no limit.
+    ``query`` returns the offending rows and may take ``timeout_ms``.
     """
 
     output: str
@@ -82,9 +83,9 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The result of one expectation in a run; a part of the run's COMMIT row.
+    """The result of one expectation in a run. It is a part of the run's COMMIT row.
 
-    ``failed`` is the number of offending rows, or 1 if the number of rows or a share is out of bounds. ``observed`` and
+    ``failed`` is the number of offending rows; for a number of rows or a share outside of its limits, it is 1. ``observed`` and
     ``expected`` are texts for people. ``examples`` are the first offending rows as text, with their keys.
     """
 

@@ -1,6 +1,6 @@
 """Values that `land` and its engine exchange: sources, logs, and landings to write.
 
-A source has files, rows that a catalog governs, or the epochs of another job. Times are epoch milliseconds.
+A source consists of files, of rows in a table of a catalog, or of the epochs of another job. Times are epoch milliseconds.
 """
 
 from __future__ import annotations
@@ -16,27 +16,28 @@ if TYPE_CHECKING:
     from rewindow.contracts.row_faults import RowFault
 
 FAIL, SKIP, PARTITION_TIME = "fail", "skip", "partition_time"
-"""The ways to handle a record without a valid timestamp: fail, quarantine it, or use the time of its partition."""
+"""What to do with a record without a valid timestamp: fail, quarantine it, or use the time of its partition."""
 JOB = "job"
 """The format of a source that is another job's output. Its rows arrive in epochs."""
 ARRIVAL = "arrival"
-"""The timestamp setting with which records get their arrival time."""
+"""The value of the setting ``timestamp`` with which records get their arrival time."""
 FILE_ORDER = "file"
-"""The order setting with which records have the order of the file names, then of the rows in each file."""
+"""The value of the setting ``order`` that sorts records by the names of their files, then by their position in the file."""
 OUTPUT_ORDER = ("_partition", "_offset")
 """The columns of another job's output that give the order of its rows."""
 OUTPUT_TIME = "_timestamp"
 """The column of another job's output with the timestamps of its rows."""
 LATER = "later"
-"""In the position of a source of files: the key of the landed files that still have rows of later intervals."""
+"""A key in the position of a source of files. Its value names the landed files that have rows of later intervals."""
 FAR = 2**62
 """Later than any timestamp of a record."""
 DAY_GRID = "day"
 """Intervals divide the local day."""
 GRID_OF_1970 = "1970"
-"""Intervals have equal lengths, counted from 1970-01-01 00:00 local time. Older versions landed such intervals."""
+"""Intervals have equal lengths, counted from 1970-01-01 00:00 local time. Older versions landed with such intervals."""
 NEW_ROWS, OLD_ROWS = "new rows", "old rows"
-"""The paths of a governed table's pieces: rows that were never landed, and rows that an earlier landing has read."""
+"""The names (paths) of two pieces of a catalog table: rows that were never landed, and rows that an earlier landing has
+read."""
 _OUTPUT_COLUMNS = (*OUTPUT_ORDER, OUTPUT_TIME)
 
 
@@ -53,7 +54,7 @@ class SourceSpec:
     options: Mapping[str, Any]
     schema: str | None = None
     lands_copies: bool = False
-    """Whether a file with the same content as another file is landed, too."""
+    """Whether a file is landed even if another file has the same content."""
     follows_links: bool = False
     """Whether links that lead out of the source's folder are followed."""
 
@@ -62,8 +63,8 @@ class SourceSpec:
 class LogSpec:
     """The definition of a log and its source. Columns have their names in the log, after ``renames`` (source -> log).
 
-    A ``value`` of None means every column without another role. ``timestamp`` is a column, ``arrival`` or ``module:function``.
-    ``zone`` applies to times without a time zone.
+    If ``value`` is None, the value has every column without another role. ``timestamp`` is a column, ``arrival`` or
+    ``module:function``. ``zone`` applies to times without a time zone.
     """
 
     topic: str
@@ -76,24 +77,26 @@ class LogSpec:
     arrived_at: str | None = None
     order: tuple[str, ...] = ()
     in_file_order: bool = False
-    """Whether rows of equal arrival have the order of `FILE_ORDER`. If so, ``order`` is empty."""
+    """Whether rows with equal arrival times are in the order of `FILE_ORDER`. If so, ``order`` is empty."""
     renames: Mapping[str, str] | None = None
     invalid: str = FAIL
     unreadable: str = FAIL
     zone: str = "UTC"
     source_offsets: tuple[str, str] | None = None
-    """The names of the partition and offset columns of a source that has them; `land` does not copy such a source."""
+    """The partition and offset columns of a source table that has its own offsets; `land` does not copy such a table."""
     topic_positions: tuple[str, str] | None = None
-    """The names of the partition and offset columns of files that recorded a topic; the log gets its partitions and its order."""
+    """The partition and offset columns of files that recorded a topic. The log gets the partitions and the order of the
+    topic."""
     units: Mapping[str, str] = field(default_factory=dict)
-    """The unit of the integers of each column (or extractor). Without a unit, milliseconds are expected, and checked."""
+    """The unit of the integers in each column (or from each extractor). Without a unit, milliseconds are expected and
+    checked."""
     ignore: tuple[str, ...] = ()
     """Fields that files may have and that are not landed. A nested field is a path (``address.zip``)."""
     optional: tuple[str, ...] = ()
-    """Landed fields that a file may lack; then they are null. These are names in the source, before ``renames``."""
+    """Landed fields that a file may lack. Its rows then have null. These are names in the source, before ``renames``."""
 
     def names_of(self, source: str) -> tuple[str, ...]:
-        """Return the names that a source's column has in the log: its new name, and its own name if the settings contain it."""
+        """Return the names of a source's column in the log: its new name, and also its own name if the settings use it."""
         renames = self.renames or {}
         if source not in renames:
             return (source,)
@@ -113,7 +116,7 @@ class LogSpec:
 
     @property
     def output_keys(self) -> tuple[str, ...]:
-        """The columns of ``order`` that are key columns of another job's output (`SourceLook.keys`)."""
+        """The columns in ``order`` that are key columns of another job's output (`SourceLook.keys`)."""
         return tuple(name for name in self.order if name not in _OUTPUT_COLUMNS)
 
     @property
@@ -122,11 +125,11 @@ class LogSpec:
         return self.timestamp if ":" in self.timestamp else None
 
     def column_of(self, fault: RowFault) -> str:
-        """Return the column whose time is at fault."""
+        """Return the name of the column whose time is wrong."""
         return (self.arrived_at if fault.is_of_arrival else None) or self.timestamp
 
     def unit_fix(self, fault: RowFault) -> str:
-        """Return what to do about times in another unit, as a sentence without its full stop."""
+        """Return advice for times in another unit, as a sentence without its full stop."""
         name, unit = self.column_of(fault), fault.unit
         real = f"`units: {{{name}: ms}}` if these really are milliseconds"
         if name == self.extractor:
@@ -139,10 +142,10 @@ class LogSpec:
 
 @dataclass(frozen=True, slots=True)
 class SourceOffsets:
-    """A table whose records have their own partitions and offsets, as from Kafka. The table itself serves as a log.
+    """A table whose records have their own partitions and offsets, for example from Kafka. The table itself serves as the log.
 
-    ``table`` is the table's name in the warehouse; ``schema`` its schema (JSON) when it was landed. ``partition``, ``offset`` and
-    ``timestamp`` are column names after ``renames`` (from a name in the table to the name in the log).
+    ``table`` is the table's name in the warehouse. ``schema`` is the table's schema (JSON) when it was landed. ``partition``,
+    ``offset`` and ``timestamp`` are column names after ``renames``, which maps names in the table to names in the log.
     """
 
     table: str
@@ -156,7 +159,7 @@ class SourceOffsets:
 
 @dataclass(frozen=True, slots=True)
 class LogColumns:
-    """The typed columns of a log, and the schema (engine-specific text) with which its source is read from now on."""
+    """The typed columns of a log, and the schema (a text for the engine) with which its source is read from now on."""
 
     key: tuple[Column, ...]
     value: tuple[Column, ...]
@@ -172,9 +175,9 @@ class LogColumns:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A file of a source. A file of a table also has the arrival of its rows (commit time) and its partition values.
+    """A file of a source. A file of a table also has the arrival of its rows (the commit time) and its partition values.
 
-    ``name`` is the file's path below the source's folder, by which the position of the source names the file.
+    ``name`` is the path of the file below the folder of the source. The source's position names the file by this path.
     """
 
     path: str
@@ -185,10 +188,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class SourceLook:
-    """A snapshot of a source. No row of ``fresh`` pieces was landed; an earlier landing has read the pieces in ``rest``.
+    """The state of an inspected source.
 
-    In ``rest``, only rows that arrive at or after the end of the last landed interval can be due. ``overlapping``: ``rest``
-    contains the rows of ``fresh``, too. The landing records ``position``. ``schema`` is the schema of a table (JSON).
+    No row of the pieces in ``fresh`` was landed; an earlier landing has read those in ``rest``.
+
+    In ``rest``, only rows that arrive at or after the end of the last landed interval can be due. If ``overlapping``, ``rest``
+    also contains the rows of ``fresh``. The landing records ``position``. ``schema`` is the schema of a table (JSON).
     """
 
     position: Mapping[str, Any]
@@ -200,25 +205,26 @@ class SourceLook:
     base: str | None = None
     """The root of Hive-style partition directories (``year=2013``), if the source has any."""
     epochs: tuple[ProducedEpoch, ...] = ()
-    """The epochs of a job's output that are not landed."""
+    """The epochs of another job's output that are not landed."""
     on_hold: str = ""
-    """The run of that job that is on hold; empty if there is none. Epochs after this run are not published."""
+    """The run of the other job that is on hold; empty if there is none. Epochs after this run are not published."""
     version: int | None = None
-    """The version to read, for a table whose files alone do not give its rows (column mapping, deletion vectors)."""
+    """The version of the table to read, if its files alone do not give its rows (column mapping, deletion vectors)."""
     governed: Governed | None = None
     owner: str | None = None
-    """The job that writes the table as an output; None if no job does."""
+    """The job that writes the table as its output; None if no job does."""
     landed: tuple[Piece, ...] = ()
-    """The last landed files by name, even if all their rows are landed."""
+    """The landed files that come last in the order of names, even if all their rows are landed."""
     empty: tuple[str, ...] = ()
-    """New text files without bytes. Such a file is landed when it has bytes."""
+    """New text files without any bytes. They are landed once they have bytes."""
     open_ended: tuple[str, ...] = ()
-    """New CSV files whose last line has no line end, so they may be incomplete. Empty if the last landed files end like that."""
+    """New CSV files whose last line has no line end, so they may be incomplete. Empty if the last landed files also lack
+    line ends."""
     keys: tuple[str, ...] = ()
     """The key columns of a job's output, without the bounds of windows; empty if they are unknown."""
 
     def file_numbers(self) -> dict[str, int]:
-        """Return the number of each file of the source, by name. Files are numbered from 0 in the order of their names."""
+        """Return the index of each file of the source, by name. The files are numbered from 0 in the order of their names."""
         return {name: number for number, name in enumerate(sorted(piece.name for piece in (*self.rest, *self.fresh)))}
 
 
@@ -236,10 +242,11 @@ class Intervals(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """The arrivals of a source's rows.
+    """When the rows of a source arrived.
 
-    ``starts`` are the starts of the intervals with due rows. They include None if due rows have no arrival; then ``fault`` is
-    the reason. ``waiting`` rows are not due yet; the first arrived at ``next_ms``.
+    ``starts`` are the starts of the intervals with due rows. If due rows have no arrival, ``starts`` includes None, and
+    ``fault`` is the reason. ``waiting`` is the number of rows that are not due yet, ``next_ms`` the arrival of the first of
+    them.
     """
 
     starts: frozenset[int | None] = frozenset()
@@ -250,9 +257,10 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class ReadWindow:
-    """The arrivals of due rows. A row is due if it arrives before ``until_ms`` and is not landed.
+    """Which rows of a source are due: those that arrive before ``until_ms`` and are not landed.
 
-    ``through_ms``: rows that arrived earlier are landed, except rows that became visible afterwards (None: nothing is landed).
+    ``through_ms``: rows that arrived before this time are landed, except rows that became visible later (None: nothing is
+    landed).
     """
 
     through_ms: int | None = None
@@ -275,15 +283,15 @@ class PendingLanding:
 
 @dataclass(frozen=True, slots=True)
 class TimestampPolicy:
-    """The policy for invalid timestamps (`FAIL`, `SKIP`, `PARTITION_TIME`).
+    """What to do with records without a valid timestamp (`FAIL`, `SKIP`, `PARTITION_TIME`).
 
-    A timestamp is also invalid if it is more than ``max_ahead_ms`` after the arrival (None: no bound).
+    A timestamp is also invalid if it is more than ``max_ahead_ms`` after the arrival (None: no limit).
     """
 
     invalid: str = FAIL
     max_ahead_ms: int | None = None
     unreadable: str = FAIL
-    """Whether a row that the parser cannot read fails the landing or is quarantined (`FAIL`, `SKIP`)."""
+    """What to do with a row that the parser cannot read: fail the landing or quarantine the row (`FAIL`, `SKIP`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +312,8 @@ class LogWrite:
     policy: TimestampPolicy
     now_ms: int
     bases: Mapping[int, int] = field(default_factory=dict)
-    """If the source has its own offsets: for each partition, the offset in the source of the record with offset 0."""
+    """If the source has its own offsets: maps each partition to the source's offset of the record that has offset 0 in the
+    log."""
     file_rows: int = 4_000_000
     """Rows per staged file."""
     memory_bytes: int = 512 << 20
@@ -313,7 +322,7 @@ class LogWrite:
 
 @dataclass(frozen=True, slots=True)
 class FeedSpec:
-    """The configuration of a feed. ``max_ahead_ms`` None: no bound."""
+    """The configuration of a feed, as `land` uses it. If ``max_ahead_ms`` is None, there is no limit."""
 
     feed: str
     partitions: int
@@ -322,7 +331,7 @@ class FeedSpec:
     """Count and unit of the arrival intervals."""
     zone: str = "UTC"
     grid: str = DAY_GRID
-    """The grid of intervals of hours and smaller units: `DAY_GRID`, or `GRID_OF_1970` if older landings used it."""
+    """How intervals of hours and smaller units are placed: `DAY_GRID`, or `GRID_OF_1970` if older landings used it."""
     max_task_idle_ms: int | None = 0
     lag_ms: int = 0
     interval_end: bool = False
@@ -333,10 +342,10 @@ class FeedSpec:
 
 @dataclass(frozen=True, slots=True)
 class Governed:
-    """A catalog's table as a source. Only Spark may open it, so landings distinguish its rows, not its files.
+    """A table of a catalog as a source. Only Spark may open it, so landings track which rows are new, not which files.
 
-    Rows of versions above ``after`` are new (None: other columns decide what is due). ``arrivals``: pairs of a version and
-    its commit time (epoch ms), if commit times are the arrivals of rows.
+    Rows of table versions above ``after`` are new (None: other columns decide which rows are due). If commit times are the
+    arrivals of rows, ``arrivals`` has pairs of a version and its commit time (epoch ms).
     """
 
     table: str
@@ -345,7 +354,7 @@ class Governed:
 
 
 class EpochTimes(NamedTuple):
-    """The watermark of another job's epoch, and how long its rows may have been held back, in ms."""
+    """The watermark of another job's epoch, and for how long (ms) the job may have held rows back."""
 
     watermark_ms: int
     held_ms: int
@@ -360,7 +369,7 @@ class EpochTimes(NamedTuple):
 class ProducedEpoch:
     """An epoch that another job committed: its watermark (epoch ms), its run and the identity of the job's ledger.
 
-    ``held_ms``: how long the job may hold a row of the output back (ADR-133). ``attempt``: the attempt that planned the run.
+    ``held_ms``: how long the job may hold back a row of the output (ADR-133). ``attempt``: the attempt that planned the run.
     """
 
     number: int
@@ -369,10 +378,10 @@ class ProducedEpoch:
     ledger: str = ""
     held_ms: int = 0
     may_have_rows: bool = True
-    """False if the output certainly has no row of this epoch, nor of a later epoch."""
+    """False if the output certainly has no row of this epoch or of any later epoch."""
     attempt: str = ""
 
     @property
     def times(self) -> EpochTimes:
-        """The watermark of the epoch, and by how much (ms) the watermark of its landing is lower."""
+        """The watermark of the epoch, and by how much (ms) the watermark of the epoch's landing is lower."""
         return EpochTimes(self.watermark_ms, self.held_ms)

@@ -1,8 +1,8 @@
-"""Points in time, in the form that people read and type, and in the units in which systems write them as integers.
+"""Points in time: the form that people read and type, and the units in which systems write them as integers.
 
-Every time that rewindow shows is in UTC and says so. Integers of rewindow are milliseconds; integers of other systems may
-have other units. Read as milliseconds, a number of seconds is in January 1970, and a number of microseconds in the far
-future. The numbers for times between 1980 and 2100 are different in each unit, so the unit can be derived from the number.
+Every time that rewindow shows is in UTC and says so. Integers of rewindow are milliseconds. Integers of other systems may have
+other units. Read as milliseconds, a number of seconds is in January 1970, and a number of microseconds in the far future. For
+times between 1980 and 2100, the numbers in different units do not overlap, so a number shows its unit.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 END_OF_TIME_MS = 2**62
-"""Times from here on stand for no time at all, such as the end of an unlimited window."""
+"""From this time (epoch ms) on, a value means no time at all, such as the end of an unlimited window."""
 MILLISECONDS: Final = "ms"
 UNITS: Final = {"s": "seconds", MILLISECONDS: "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -23,7 +23,8 @@ RANGES: Final = {
     "us": (_FIRST_MS * 1_000, _LAST_MS * 1_000),
     "ns": (_FIRST_MS * 1_000_000, _LAST_MS * 1_000_000),
 }
-"""For each unit: the range ``[first, end)`` of numbers that are plausible times in this unit and implausible milliseconds."""
+"""Maps each unit to the range ``[first, end)`` of numbers that are plausible times in this unit and implausible as
+milliseconds."""
 
 
 def instant(time_ms: int | None, unknown: str = "-") -> str:
@@ -54,10 +55,10 @@ def as_argument(time_ms: int) -> str:
 
 
 def unit_of(time: int, near_ms: int) -> str | None:
-    """Return the unit in which a number is a plausible time, if it is not plausible as milliseconds; None otherwise.
+    """Return the unit in which a number is a plausible time, if it is not plausible as milliseconds; otherwise None.
 
-    ``near_ms`` is when the record arrived. A unit is plausible only if the number, read in this unit, is closer to the arrival
-    than the number read as milliseconds.
+    ``near_ms`` is the arrival of the record (epoch ms). A unit is plausible only if the number, read in this unit, is closer to
+    the arrival than the number read as milliseconds.
     """
     for unit, (first, end) in RANGES.items():
         if first <= time < end and abs(as_ms(time, unit) - near_ms) < abs(time - near_ms):

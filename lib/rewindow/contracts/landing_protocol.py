@@ -1,6 +1,6 @@
 """The protocol between `land` and the engines that read sources and write logs, and the blocks that engines return.
 
-A landing has one block for each of its partitions.
+A block is what one landing adds to one partition.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LandingEngine(Protocol):
         ...
 
     def check_unchanged(self, spec: SourceSpec, look: SourceLook) -> None:
-        """Raise `SourceError` (66) if files changed since the look."""
+        """Raise `SourceError` (66) if files changed since the source was inspected."""
         ...
 
     def wrong_columns(self, spec: LogSpec, look: SourceLook) -> RewindowError | None:
@@ -46,7 +46,7 @@ class LandingEngine(Protocol):
         ...
 
     def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
-        """Return the fields of a log's schema and of files: the fresh files, or all files if no file is landed."""
+        """Return the fields of a log's schema and of files: the new files, or all files if no file is landed."""
         ...
 
     def intervals(
@@ -56,13 +56,13 @@ class LandingEngine(Protocol):
         ...
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
-        """Return the files of a look that have rows which arrived at ``until_ms`` or later, each with the first such arrival."""
+        """Return the first arrival (epoch ms) at or after ``until_ms`` in each inspected file that has such rows, by file."""
         ...
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
-        """Return the first of the source offsets ``[first, end)`` whose timestamp is above a time; None if there is none.
+        """Return the first of the source offsets ``[first, end)`` with a timestamp above a time; None if there is none.
 
-        Used for logs with source offsets, of which `land` makes no copy.
+        Used for logs with source offsets, which `land` does not copy.
         """
         ...
 
@@ -73,7 +73,7 @@ class LandingEngine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The offsets ``[start, end)`` that one landing wrote to one partition.
+    """What one landing wrote to one partition: the offsets ``[start, end)``.
 
     ``max_timestamp`` is the largest timestamp of the partition so far. ``behind`` is the number of rows, landed or
     quarantined, that became visible after their interval was landed.
@@ -91,11 +91,11 @@ class Block:
     refused: str = ""
     """Why the first quarantined record was quarantined."""
     base: int = 0
-    """If the source has its own offsets: the offset in the source of the record with offset 0 in the log."""
+    """If the source has its own offsets: the source's offset of the record that has offset 0 in the log."""
     flat: Mapping[str, str | None] | None = None
-    """The columns that have the same value in all rows, with this value as text (None for null). None if unknown."""
+    """The columns that have the same value in all rows: maps each to this value as text (None for null). None if unknown."""
     unarrived: int = 0
-    """The number of rows that should have an arrival and have none. All of them are quarantined."""
+    """The number of rows without an arrival although the feed needs one. All of them are quarantined."""
     keyless: int = 0
     """The number of landed records whose key is null."""
     keyless_at: tuple[int, ...] = ()

@@ -21,17 +21,19 @@ QUARANTINE_COLUMNS = (
     Column("_run", "long"),
     Column("landing", "long"),
 )
-"""The quarantine table: records that `land` rejected, and records that jobs with ``dropped: quarantine`` dropped.
+"""The columns of the quarantine table. Its rows are records that `land` rejected, and records that jobs with ``dropped:
+quarantine`` dropped.
 
-``name`` is the feed or the job. ``record`` is the JSON of the key and value, or of a source's columns. ``offset``, ``node``
-and ``_run`` are null for a landing; ``arrived_at`` is null for a job, whose ``landing`` is the epoch of the record.
+``name`` is the feed or the job. ``record`` is the JSON of the key and value, or of a source's columns. For records of a
+landing, ``offset``, ``node`` and ``_run`` are null. For records of a job, ``arrived_at`` is null, and ``landing`` is the epoch
+of the record.
 """
 RESERVED: Final = ("internal", "logs", "rewindow", "state")
-"""First parts of table names, and folders below the warehouse, that no output may use."""
+"""The names that no output may use as the first part of its table name. Some are folders below the warehouse."""
 
 
 def other_name(column: str) -> str:
-    """Return the advice for a column that is to have another type. It begins with a verb."""
+    """Return advice for a column that needs another type. The advice begins with a verb."""
     return (
         f"give the column another name (`columns: {{{column}_2: {column}}}`), because a log keeps the type of each name"
     )

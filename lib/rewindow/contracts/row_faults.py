@@ -19,7 +19,7 @@ NO_TIMESTAMP: Final = "no timestamp"
 NEVER_ARRIVED: Final = f"it has no {ARRIVED_AT}"
 TOO_FAR_AHEAD: Final = "too far ahead (`max_ahead`)"
 UNREADABLE: Final = "the parser could not read it"
-"""The beginning of the reason; the row's file and text may follow."""
+"""The beginning of this reason; the row's file and text may follow."""
 _NONE_BEFORE = "before it in its partition"
 _ROLE = f"the (?P<role>{TIMESTAMP}|{ARRIVED_AT})"
 _OTHER_UNIT = re.compile(f"{_ROLE} -?[0-9]+ is in (?P<unit>{'|'.join(UNITS.values())}), not milliseconds")
@@ -27,7 +27,7 @@ _OF_TEXT = re.compile(f"{_ROLE} ['\"].*['\"] is (?P<wrong>not a valid time|befor
 
 
 class FaultKind(StrEnum):
-    """What is wrong with a row, as far as the fix depends on it."""
+    """What is wrong with a row. Two faults are of different kinds only if they need different fixes."""
 
     NO_ARRIVAL = "no-arrival"
     NOT_A_TIME = "not-a-time"
@@ -38,18 +38,18 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RowFault:
-    """The kind of a reason, and what the fix depends on."""
+    """What is wrong with a row, parsed from a reason: the kind, and what else the fix depends on."""
 
     kind: FaultKind
     is_of_arrival: bool = False
     unit: str | None = None
     """The unit of a time that is not in milliseconds (`instants.UNITS`)."""
     has_none_before: bool = False
-    """Whether no earlier record of the partition has a valid timestamp that could replace this one."""
+    """Whether the partition has no earlier record with a valid timestamp that could replace this one."""
 
 
 def other_unit(role: str, time: int | str, unit: str) -> str:
-    """Return the reason for a time that is plausible only in another unit. ``role`` is `TIMESTAMP` or `ARRIVED_AT`."""
+    """Return the reason for a time that is plausible only in another unit. ``role``: `TIMESTAMP` or `ARRIVED_AT`."""
     return f"the {role} {time} is in {UNITS[unit]}, not milliseconds"
 
 
@@ -69,7 +69,7 @@ def negative(time_ms: int) -> str:
 
 
 def without_predecessor(reason: str | None = None) -> str:
-    """Return the reason for a record whose timestamp cannot be replaced, because no earlier record has a valid one."""
+    """Return the reason for a record whose timestamp cannot be replaced, because no earlier record has a valid timestamp."""
     return f"{reason}, and no valid one {_NONE_BEFORE}" if reason else f"no valid timestamp, and none {_NONE_BEFORE}"
 
 

@@ -1,8 +1,8 @@
 """The fields of a source's schema and of its files, so that `land` can refuse a file with other fields.
 
 A field is a column, or a path into nested values (``address.zip``, also through an array). Tables have no type for canonical
-JSON, so such a value is in a text column. A run marks these columns of its outputs in the schema, and the feed that lands the
-output restores the type.
+JSON, so such values are in a text column. A run marks these columns of its outputs in the schema of the table. A feed that
+lands the output then restores their type.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec
 
 SMALL_JSON_BYTES = 1 << 20
-"""If JSON files are larger than this together, their fields are not determined, because every line would have to be read."""
+"""If the JSON files together are larger than this, their fields are not determined, because every line would have to be
+read."""
 _MARK = "rewindow.type"
 _JSON = "json"
 
@@ -25,9 +26,9 @@ _JSON = "json"
 class FileFields:
     """The fields that occur in any row of one file (or of a table).
 
-    ``empty`` are the fields without a value in any row, so nothing is known about fields nested in them.
-    ``header`` are the columns of a CSV file in order, without columns from names of directories, which only ``present`` has.
-    ``repeated`` are names that the header of a CSV file has more than once; in ``present`` these names have numbers.
+    ``empty`` are the fields without a value in any row, so it is unknown which fields are nested in them. ``header`` are the
+    columns of a CSV file in order. Columns that come from names of directories are only in ``present``. ``repeated`` are the
+    names that the header of a CSV file has more than once; in ``present`` a number is appended to each.
     """
 
     name: str
@@ -41,8 +42,7 @@ class FileFields:
 class SourceFields:
     """The fields of a log's schema (``known``), and the fields of the files to land.
 
-    ``structs`` are the fields of the schema whose nested fields the schema lists. Below other fields (maps, text), names are
-    data.
+    ``structs`` are the fields whose nested fields the schema lists. In other fields (maps, text), nested names are data.
     """
 
     known: frozenset[str] = frozenset()
@@ -52,28 +52,28 @@ class SourceFields:
 
 
 def read_columns(spec: LogSpec, columns: LogColumns) -> set[str]:
-    """Return the names in the source of all columns from which rows are made. A nested field has a path (``user.name``)."""
+    """Return the columns of the source from which rows are made, by their names in the source. Nested fields are paths."""
     return _in_source(spec, {column.name for column in columns.all} | _named(spec))
 
 
 def named_columns(spec: LogSpec) -> set[str]:
-    """Return the names in the source of the columns that the configuration names."""
+    """Return the columns that the configuration names, by their names in the source."""
     return _in_source(spec, _named(spec) | {*(spec.value or ())})
 
 
 def is_read(column: str, names: Collection[str]) -> bool:
-    """Return whether a column is one of ``names``, or one of ``names`` is nested in the column."""
+    """Return whether a column is in ``names``, or contains a nested field that is in ``names``."""
     return column in names or any(name.startswith(f"{column}.") for name in names)
 
 
 def written(name: str) -> str:
-    """Return a column's name for a message: in quotes if it begins or ends with blanks, which nobody would see."""
+    """Return a column's name for a message. If the name begins or ends with blanks, put it in quotes to make them visible."""
     return name if name == name.strip() else repr(name)
 
 
 def repeated_names(columns: Sequence[str]) -> frozenset[str]:
     """Return the names, in lower case, that a CSV header has more than once."""
-    # The reader has appended the position of the column to such a name.
+    # To a repeated name, the reader has appended the position of the column.
     names = [name.lower().removesuffix(str(at)) for at, name in enumerate(columns) if name.endswith(str(at))]
     return frozenset(name for name, count in Counter(names).items() if count > 1)
 
@@ -91,9 +91,9 @@ def separator_in(names: Collection[str]) -> str | None:
 
 
 def role_of(spec: LogSpec, fields: Collection[str]) -> str:
-    """Return the role in the log of the first of ``fields`` that has one, as ``at is the log's timestamp``; empty if none has.
+    """Return the role in the log of the first of ``fields`` that has one, as ``at is the log's timestamp``; ``""`` if none has.
 
-    Without a column that has a role, a row cannot be landed or has no key, so ``optional`` does not help.
+    Without a column that has a role, a row cannot be landed or has no key. So ``optional`` does not help for such a column.
     """
     roles = [(spec.timestamp, "the log's timestamp"), (spec.arrived_at, "the log's `arrived_at`")]
     roles += [(name, "the log's key" if spec.scalar_key else "part of the log's key") for name in spec.key]
@@ -108,7 +108,7 @@ def read_schema(spec: LogSpec, columns: LogColumns) -> str:
     schema = columns.source_schema or '{"fields":[],"type":"struct"}'
     if spec.source.format not in ("csv", "json", "parquet") or spec.source.schema is not None:
         return schema
-    # Inferred types of numbers are replaced by the wide types of the log, because later files may have larger numbers.
+    # Inferred number types are replaced by the log's wide types, because later files may have larger numbers.
     wide = {**dict.fromkeys(("byte", "short", "integer"), "long"), "float": "double"}
     read = json.loads(schema)
     fields = [
@@ -119,7 +119,10 @@ def read_schema(spec: LogSpec, columns: LogColumns) -> str:
 
 
 def fields_of_schema(schema: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Return three sets of fields of a schema in Spark's JSON: all, structs, fields without values (void or no subfields)."""
+    """Return three sets of fields of a schema in Spark's JSON: all fields, structs, and fields without values.
+
+    A field has no values if its type is void, or a struct without fields.
+    """
     present: set[str] = set()
     structs: set[str] = set()
     empty: set[str] = set()

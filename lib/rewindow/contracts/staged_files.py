@@ -1,4 +1,4 @@
-"""The report of a task: its staged files, and the small state that the journal stores.
+"""The report of a task: the files that it staged, and its small state. The journal stores reports.
 
 The engine creates these values, the journal stores them as JSON, and publishing reads them.
 """
@@ -24,19 +24,23 @@ METRICS = (
     *(Column(name, "long") for name in ("count", "total", "minimum", "maximum", "current")),
     Column("rate", "double"),
 )
-"""The metrics table: one row per task, node, metric and run. ``rate`` is the total per simulated second of the run."""
+"""The columns of the metrics table, which has one row per task, node, metric and run. ``rate`` is the total divided by the
+simulated seconds of the run."""
 
 QUARANTINE = "quarantine"
-"""The target of dropped records, if the job sets ``dropped: quarantine``."""
+"""The target of dropped records in a job with ``dropped: quarantine``."""
 
 SHARED = -1
-"""The partition of a file that has rows of several tasks, and of the report that lists such files."""
+"""The partition number of a file with rows of several tasks, and of the report that lists such files."""
 
 _CHECKSUM = re.compile(r"\.([0-9a-f]{8})\.parquet$")
 
 
 def staged_name(attempt: str, token: str, checksum: int) -> str:
-    """Return the name of a staged file. It contains the CRC-32 of the file's bytes, so readers need no manifest."""
+    """Return the name of a staged file.
+
+    It contains the CRC-32 of the file's bytes, so readers can check the file without a manifest.
+    """
     return f"{attempt}-{token}.{checksum:08x}.parquet"
 
 
@@ -54,10 +58,10 @@ class StagedFile:
     partition column, if there is one, to the value that all rows of the file have. A changelog has such a column even if the
     table is not partitioned by it.
 
-    ``target``: ``output/<topic>``, ``changelog/<store>``, ``internal/<topic>``, ``metrics``, ``quarantine`` or, for
-    `land`, ``log/<topic>``. ``path`` is relative to the table's root and uses ``/``. ``stats`` are Delta's statistics:
-    ``numRecords``, ``minValues``, ``maxValues``, ``nullCount``. ``rows_digest`` covers the rows, independent of how they
-    are split into files; ``file_digest`` covers the bytes, whose CRC-32 is also in the name.
+    ``target`` is ``output/<topic>``, ``changelog/<store>``, ``internal/<topic>``, ``metrics``, ``quarantine`` or, for `land`,
+    ``log/<topic>``. ``path`` is relative to the table's root and uses ``/``. ``stats`` are Delta's statistics: ``numRecords``,
+    ``minValues``, ``maxValues``, ``nullCount``. ``rows_digest`` is the digest of the rows, however they are split into files.
+    ``file_digest`` is the digest of the file's bytes. The CRC-32 of the bytes is in the name.
     """
 
     target: str
@@ -84,8 +88,10 @@ class StagedFile:
 class TaskReport:
     """The result of one task of one sub-topology in one run.
 
-    ``state`` is the JSON of the task's small checkpoint (offsets, clocks, schedules), ``metrics`` has one dictionary per
-    metric, ``consumed`` the number of records taken from each topic. ``is_vectorized``: vectorized execution ran the task.
+    ``state`` is the JSON of the task's small checkpoint (offsets, clocks, schedules). ``metrics`` has one dictionary per
+    metric, ``consumed`` the number of records read from each topic. ``is_vectorized``: whether vectorized execution ran the
+    task.
+
     ``shared_rows``: how many rows the task added to files that it shares with other tasks. A separate report with the partition
     `SHARED` lists the shared files of a sub-topology. ``spilled``: the stores that exceeded their memory and spilled to disk.
     """

@@ -1,4 +1,4 @@
-"""The work of an engine: one sub-topology over some epochs, task by task, with every input file named."""
+"""The work for an engine: one sub-topology over some epochs, task by task, with the names of all input files."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ROWS_AT_ONCE = 65_536
 
 
 class Execution(StrEnum):
-    """The choice of a sub-topology's execution. Record and vectorized execution write the same rows (L4)."""
+    """How a sub-topology is executed. Record and vectorized execution write the same rows (L4)."""
 
     AUTO = "auto"
-    """Vectorized if that gives the same rows, else record by record. The engine chooses once, before it runs the work."""
+    """Vectorized if this gives the same rows, otherwise record by record. The engine chooses once, before it runs the work."""
     RECORD = "record"
     """Record by record."""
     VECTORIZED = "vectorized"
-    """Whole columns at a time. A task whose values exceed the kernels falls back to record execution."""
+    """Whole columns at a time. If values of a task exceed what the kernels can compute, the task uses record execution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class LogFile:
 
 
 class LogSpan(NamedTuple):
-    """Offsets ``first`` to ``last`` (both inclusive) of a log's partition, landed by one generation.
+    """Offsets ``first`` to ``last`` (both inclusive) of a log's partition that one generation landed.
 
-    ``base``: if the log keeps its source's offsets, the offset in the source of the record with offset 0.
+    ``base``: if the log keeps its source's offsets, the source's offset of the record that has offset 0 in the log.
     """
 
     generation: int
@@ -57,7 +57,7 @@ class LogSpan(NamedTuple):
 class LogTable:
     """A log that Spark reads for the tasks: the location of its Delta table, and why tasks do not open the table's files.
 
-    ``source_offsets`` describes a table with its own offsets; it is None for a log that `land` wrote.
+    ``source_offsets`` describes a source table with its own offsets; it is None for a log that `land` wrote.
     """
 
     location: str
@@ -78,8 +78,8 @@ class Epoch:
     """An epoch to replay: its number and watermark (epoch ms, -1 for none).
 
     ``clock_to_ms``: the time to which the wall clock jumps after the records (D8, ``run``); -1 for no jump. ``is_final``:
-    the last epoch of the job (D18), which has no records. ``semantics``: those of the epoch's run, if they may differ from the
-    job's present ones.
+    whether it is the last epoch of the job, which has no records (D18). ``semantics``: the semantics of the epoch's run, if
+    they may differ from the job's present ones.
     """
 
     number: int
@@ -105,9 +105,8 @@ class LogSlice:
 class TaskWork:
     """One task: its inputs and the checkpoint from which it resumes.
 
-    ``stores`` lists the changelog files of each store in the order of their runs. These files may have rows of other
-    partitions, too. ``enforced``: the number of epochs in which the task processes records without waiting for an idle topic
-    (D16).
+    ``stores`` lists the changelog files of each store in the order of their runs. These files may also have rows of other
+    partitions. ``enforced``: the number of epochs in which the task processes records without waiting for an idle topic (D16).
     """
 
     partition: int
@@ -120,7 +119,7 @@ class TaskWork:
 
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
-    """Identifies the job, run and attempt of some work. ``fingerprint`` belongs to the topology that the driver planned."""
+    """Identifies the job, run and attempt of some work. ``fingerprint``: that of the topology that the driver planned."""
 
     job: str
     run: int
@@ -147,7 +146,7 @@ class JobCode:
         return self.load_topology()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle the fields only, because a topology holds user code, and each worker builds its own."""
+        """Pickle only the fields. The topology holds user code, and each worker builds its own topology."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
@@ -169,7 +168,7 @@ class SubTopologyWork:
 
     ``tables``: the topics that Spark reads (`engine.spark.shuffle_reader`). Tasks open the files of all other topics.
 
-    ``rows_at_once``: the number of rows in each batch that a task reads; batches that it writes have a quarter of this number.
+    ``rows_at_once``: the number of rows in each batch that a task reads. Batches that it writes have a quarter of this number.
     The number does not change the rows (L3).
     """
 

@@ -1,9 +1,9 @@
-"""The options of text files: what a source's ``options:`` may say, and what it means.
+"""The options of text files: what a source's ``options:`` may contain, and what it means.
 
-Until 0.4, Spark's name of an option is accepted if an option here has the same meaning. Any other option is refused by name,
-because rewindow reads text by its own rules (docs/guides/text-files.md) and would silently ignore the option.
+Until 0.4, Spark's name of an option is accepted if an option here has the same meaning. Any other option is refused by name.
+rewindow reads text by its own rules (docs/guides/text-files.md), and would otherwise silently ignore the option.
 
-Times have patterns such as ``dd.MM.yyyy HH:mm``. A pattern has each part at most once, and only the parts in `_PARTS`.
+Times have patterns such as ``dd.MM.yyyy HH:mm``. A pattern has only the parts in `_PARTS`, each at most once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ CSV, JSON = "csv", "json"
 TEXT_FORMATS = (CSV, JSON)
 _OTHERWISE = "For anything else, write Parquet or Delta with any tool, and land that"
 _GROUPS = frozenset({"", ".", ",", "'", "\u2019", " ", "\u00a0", "\u202f"})
-"""What may separate groups of digits in a number: nothing, signs, and blanks of any width."""
+"""What may separate groups of digits in a number: nothing, punctuation, and blanks of any width."""
 _LOCALES: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("en-us", "en-gb"), (".", ",")),
     **dict.fromkeys(("de-de", "es-es", "it-it", "nl-nl", "pt-br"), (",", ".")),
     "fr-fr": (",", "\u202f"),
 }
-"""For each value of Spark's option ``locale``: the sign before the fraction, and the sign between groups of digits."""
+"""Maps each value of Spark's option ``locale`` to the decimal separator and the separator between groups of digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class TextOptions:
     decimal: str = "."
     thousands: str = ""
     is_for_decimals: bool = False
-    """Whether ``decimal`` and ``thousands`` apply to DECIMAL columns only, like Spark's ``locale``."""
+    """Whether ``decimal`` and ``thousands`` apply only to DECIMAL columns, as with Spark's ``locale``."""
     time: TimePattern | None = None
     """The pattern of all TIMESTAMP columns."""
     date: TimePattern | None = None
@@ -54,7 +54,7 @@ class TextOptions:
     """Whether a record may continue in the next line (``lines: multiple``)."""
     infer: bool = True
     constants: Mapping[str, str] = field(default_factory=dict)
-    """For each special text in a DOUBLE column: the value for which it stands, ``nan``, ``inf`` or ``-inf``."""
+    """Maps each special text in a DOUBLE column to its value: ``nan``, ``inf`` or ``-inf``."""
 
     @property
     def is_utf_8(self) -> bool:
@@ -63,7 +63,7 @@ class TextOptions:
 
     @property
     def is_divisible(self) -> bool:
-        """Whether the beginning of a line can be found without reading the file before it."""
+        """Whether a reader can find the beginning of a line without reading the file before it."""
         return not self.is_multiple and not self.skip_rows and _keeps_ascii(self.encoding)
 
 
@@ -127,7 +127,7 @@ _OF_BOTH: Mapping[str, tuple[str, _Apply]] = {
     "dateFormat": ("date_format", _date_format),
     "timeZone": ("zone", _set("zone", str)),
 }
-"""For each name that both formats accept: the option that it means, and the function that applies its value."""
+"""Maps each option name that both formats accept to the option that it means, and to the function that sets its value."""
 
 
 def _constants(found: TextOptions, more: Mapping[str, str]) -> TextOptions:
@@ -218,7 +218,7 @@ _PARTS: Mapping[str, tuple[str, str]] = {
     "XX": ("offset", "Z|[+-][0-9]{4}"),
     "XXX": ("offset", "Z|[+-][0-9]{2}:[0-9]{2}"),
 }
-"""For each group of letters in a pattern: the part of a time that it stands for, and the regular expression of its text."""
+"""Maps each group of letters in a pattern to the part of a time that it means, and to the regular expression of its text."""
 _ONE_OF = (("year", "short_year"), ("month", "month_name"), ("hour", "half_hour"))
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
 
@@ -240,7 +240,7 @@ def text_options(source_format: str, given: Mapping[str, Any]) -> TextOptions:
             found = apply(found, value)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
-    if found.escape and found.escape == found.quote:  # Spark's way to say that quotes are doubled
+    if found.escape and found.escape == found.quote:  # this is how Spark says that quotes are doubled
         found = replace(found, escape="")
     if found.delimiter in {found.quote, found.escape}:
         raise ValueError("delimiter, quote and escape must be different characters")
@@ -264,7 +264,7 @@ class TimePattern:
 
 
 def other_form(source: SourceSpec, column: str) -> str:
-    """Return the advice for times of another form, to begin a message with; ``""`` if the source is not a text file."""
+    """Return the beginning of a message: advice for times in another form. ``""`` if the source is not a text file."""
     if source.format not in TEXT_FORMATS:
         return ""
     options = text_options(source.format, source.options)
@@ -285,7 +285,7 @@ def _refused(source_format: str, name: str) -> str:
 
 
 def _keeps_ascii(encoding: str) -> bool:
-    """Return whether each byte below 128 is its ASCII character in an encoding, whatever bytes are before it."""
+    """Return whether in an encoding each byte below 128 is its ASCII character, whatever bytes precede it."""
     if encoding.startswith(("iso2022", "hz", "utf-7")):
         return False
     try:
@@ -295,7 +295,7 @@ def _keeps_ascii(encoding: str) -> bool:
 
 
 def _time_pattern(pattern: str) -> TimePattern:
-    """Return a parsed pattern. Raises `ValueError` for unknown letters, and for a part that is missing or occurs twice."""
+    """Parse a pattern. Raises `ValueError` for unknown letters, and for a part that is missing or occurs twice."""
     found: list[str] = []
     parts: list[str] = []
     end = 0

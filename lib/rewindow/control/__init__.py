@@ -1,1 +1,1 @@
-"""Decisions: what runs, what is true and in what order. All I/O goes through protocols."""
+"""Decide what runs, in which order, and which results count. All I/O goes through protocols."""

@@ -1,14 +1,14 @@
 """Rewind, branch, promote, drop, accept and reset. Each appends a ledger row and publishes it. Nothing is computed.
 
-Each function is a generator like `run.steps` and yields the name of each step before the step. All but `drop` first finish
-what an earlier command decided, so that the tables match the ledger even after a refused request.
+Each function is a generator like `run.steps` and yields the name of each step before the step. All but `drop` first publish
+what earlier commands decided, so that the tables match the ledger even if the new request is refused.
 
-If a process is killed anywhere, call the same command again. If the requested state was reached before, the command appends no
-second row and publishes the state (ADR-79). The result is the appended row, or None.
+If a process is killed at any point, call the same command again. If the requested state already holds, the command appends no
+second row and only publishes that state (ADR-79). Each function returns the appended row, or None if it appended no row.
 
-A reset starts a job over. One ledger row forgets all its runs and branches, then publishing empties its tables. If a process is
-killed anywhere, call again. A job that is at its beginning then gets no second row, and the remaining tables are emptied. Any
-other command on the job empties them, too.
+A reset starts a job over. One ledger row forgets all runs and branches of the job, and publishing this row empties the job's
+tables. If a process is killed at any point, call `reset` again. If the ledger already has the row, the call appends no second
+one and empties the tables that still have rows. Any other command on the job empties them, too.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def catch_up(job: str, tables: Tables, *branches: str) -> Generator[str, None, N
 def rewind(job: str, branch: str, to: str, tables: Tables) -> _Travel:
     """Go back to an earlier run of a branch (``branch/number``, a number, or ``0`` for the beginning).
 
-    The rows of later runs leave each output table in one commit, and a run in flight is fenced. Rewound runs stay in the
-    ledger and the changelogs. Raises what `decide_rewind` raises, `NotNowError` (75) if the ledger is too busy, and
+    The rows of later runs are removed from each output table in one commit, and a run in flight is fenced. Rewound runs stay in
+    the ledger and the changelogs. Raises what `decide_rewind` raises, `NotNowError` (75) if the ledger is too busy, and
     `StorageError` (74) if a table is not what was published.
     """
     yield "recover"
     yield from catch_up(job, tables, branch)
-    # A rewind could not remove rows in files that no run published.
+    # A rewind cannot remove rows in files that no run published.
     tables.check_published(job, tables.state(job), branch)
     row = yield from update(tables, job, "decide", lambda state: decide_rewind(state, branch, to))
     yield from catch_up(job, tables, branch)

@@ -1,8 +1,8 @@
 """The version of the code that a run executes: a digest of each project function, class and constant that its job reaches.
 
-The topology itself is data (`Topology.describe`) and is compared as data. It does not describe the functions and classes in its
-nodes. Their version covers their syntax, what they refer to in the project's modules, and the values in closures, defaults and
-partial calls.
+The topology itself is data (`Topology.describe`) and is compared as data. `Topology.describe` does not cover the functions and
+classes in the nodes. The version covers their syntax, what they refer to in the project's modules, and the values in closures,
+defaults and partial calls.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class ReachedCode(NamedTuple):
     """The parts of the project's code that the nodes of a topology reach."""
 
     version: dict[str, str]
-    """The digests of the parts, by name. Code of libraries counts by name only: each attempt records the libraries' versions."""
+    """The digests of the parts, by name. For code of libraries, only the name counts. Each attempt records the libraries'
+    versions."""
     unaligned_schedules: list[str]
     """``file:line`` of each call that makes a schedule on stream time without an alignment (D2).
 
@@ -95,7 +96,7 @@ class _Reached:
         self._added: dict[int, object] = {}
 
     def add(self, value: object, where: str) -> None:
-        """Add the code of a value in a node, and of all values inside this value. ``where``: the node, for names of digests."""
+        """Add the code that a value in a node reaches, and the values inside it. ``where``: the node, used to name digests."""
         if id(value) in self._added:
             return
         # The reference keeps the value alive, so that no other object gets its id.
@@ -188,7 +189,7 @@ class _Reached:
             self._note(f"{where} calls {module}.{named.__qualname__}", "library")
 
     def _note(self, name: str, part_digest: str) -> None:
-        """Record a digest. If the name is taken, it gets a number."""
+        """Record a digest. If another digest has the name, append a number to the name."""
         # A node may have several lambdas.
         names = (name if number == 1 else f"{name} ({number})" for number in itertools.count(1))
         self.digests[next(numbered for numbered in names if numbered not in self.digests)] = part_digest

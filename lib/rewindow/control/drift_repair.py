@@ -1,8 +1,8 @@
 """Repair drift: republish tables that were altered outside rewindow, and repeat runs whose files are gone.
 
-Committed results do not change. A repeated run has its old number, epochs, clock and parent, and must give the committed
-rows; a RESTAGE row then names the new files. A REPUBLISH row starts a new publication epoch of a table, whose first commit
-replaces the whole content. If a process is killed anywhere, call again.
+Committed results do not change. A repeated run keeps its number, epochs, clock and parent, and must give the committed rows.
+Then a RESTAGE row names the new files. A REPUBLISH row starts a new publication epoch of a table. The first commit of this
+epoch replaces the whole content of the table. If a process is killed at any point, call `republish` again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DriftedTable(Protocol):
 
 
 class Repair(Protocol):
-    """What a repair needs to know of a job's tables; see `tables.delta.repair` and `tables.governed.repair`."""
+    """What a repair needs from a job's tables; see `tables.delta.repair` and `tables.governed.repair`."""
 
     def published(self, state: JobState, branch: str) -> Sequence[str]:
         """Return the targets of a branch whose tables can be republished."""
@@ -55,7 +55,7 @@ class Repair(Protocol):
     def lost(
         self, state: JobState, branch: str, targets: Sequence[str]
     ) -> tuple[Sequence[CommittedRun], Collection[int]]:
-        """Return the runs whose files are gone, as a pair: the runs that are needed, and the numbers of the other runs."""
+        """Return the runs to repeat because their files are gone, and the numbers of the other runs with lost files."""
         ...
 
     def restore(self, state: JobState, spec: RunSpec) -> Restored:
@@ -63,11 +63,11 @@ class Repair(Protocol):
         ...
 
     def known_reports(self, run: CommittedRun) -> Sequence[TaskReport]:
-        """Return what a run's tasks reported; empty if the journal lost the reports."""
+        """Return what the tasks of a run reported; empty if the journal lost these reports."""
         ...
 
     def audit(self, spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> None:
-        """Read back what was staged."""
+        """Check the reports of a repeated run, and read back the files that it staged."""
         ...
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
@@ -87,14 +87,15 @@ class Republished:
     repeated: Sequence[str] = field(default=())
     lagged: Sequence[str] = field(default=())
     left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Maps each target to the runs whose rows left it, because their files were gone and no branch needs the runs."""
+    """Maps each target to the runs whose rows were removed from it. The files of these runs were gone, and no branch needs
+    the runs."""
     emptied: Sequence[str] = field(default=())
-    """The paths of tables that had rows from before the last `reset`, and lost them."""
+    """The paths of the tables from which rows older than the last `reset` were removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepublishRequest:
-    """What to republish: tables of a branch that drifted, and these ``targets`` (None: all) in any case."""
+    """Which tables of a branch to republish: those that drifted, and those of ``targets`` in any case (None: all targets)."""
 
     branch: str
     targets: Collection[str] | None = ()
@@ -105,9 +106,9 @@ def republish(
 ) -> Steps:
     """Find tables of a branch that drifted, and repair them.
 
-    Raises `UsageError` (2) for an unknown output, `CheckpointError` (76) if a table has publications that the ledger lacks.
-    For a run to repeat, raises `CheckpointError` if it was made by different code, `SourceError` (66) if its landings are
-    gone, and `InvariantError` (70) if the repetition gives other rows than were committed.
+    Raises `UsageError` (2) for an unknown output, and `CheckpointError` (76) if a table has publications that the ledger lacks.
+    If a run must be repeated, raises `CheckpointError` if different code made the run, `SourceError` (66) if the landings of
+    the run are gone, and `InvariantError` (70) if the repetition gives other rows than were committed.
     """
     yield "examine"
     state = tables.state(job.name)
@@ -141,7 +142,7 @@ def republish(
 def _rows_left_out(
     state: JobState, branch: str, published: Sequence[str], repair: Repair
 ) -> Iterator[tuple[str, Sequence[int]]]:
-    """Yield the target of each shared table with the numbers of the runs whose rows it loses.
+    """Yield the target of each shared table from which rows are removed, with the numbers of the runs that wrote these rows.
 
     The files of these runs are gone, and the runs are not repeated, because no branch needs them.
     """

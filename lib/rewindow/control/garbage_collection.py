@@ -1,13 +1,14 @@
-"""Collect garbage. Each step is durable by itself. If a process is killed anywhere, call again.
+"""Collect garbage. Each step is durable by itself. If a process is killed at any point, repeat the call.
 
-For a job, snapshots replace long changelogs, small files are merged, and what no branch needs is deleted. Each step is decided
-on the current state of the ledger. Committed results do not change, and no run is fenced, so `gc` is safe beside runs.
+For a job, `gc` writes snapshots that replace long changelogs, merges small files, and deletes what no branch needs. It decides
+each step on the current state of the ledger. Committed results do not change, and no run is fenced, so `gc` can run beside
+runs.
 
-For a feed, small files of its logs are merged, and files whose rows are elsewhere are deleted. Offsets, landings and watermarks
-do not change, and a run that was planned on the old files still finds them.
+For a feed, `gc` merges small files of the logs, and deletes files whose rows are in other files now. Offsets, landings and
+watermarks do not change, and a run that was planned on the old files still finds them.
 
-A run does a part of this after its commit, for a few seconds (`tidy` and `tidy_feed`): it forgets no state, writes no snapshot
-and drops no generation, so each run to which one could rewind before is still there.
+After its commit, a run does a part of this for a few seconds (`tidy` and `tidy_feed`). This part forgets no state, writes no
+snapshot and drops no generation, so users can still rewind to each run to which they could rewind before.
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ from rewindow.control.plan.spec import JournalFile
 from rewindow.control.run import Tables
 
 MERGE_FROM = 16
-"""From this number on, small files of a table are merged into one. Merging fewer would rewrite the same rows with each call."""
+"""The least number of small files of a table that are merged into one. Merging fewer would rewrite the same rows with each
+call."""
 UNKNOWN_MS = 24 * 3_600_000
-"""Files of an attempt that no ledger row names stay for at least this time, because the attempt's process may still run."""
+"""Files of an attempt that no ledger row names are kept for at least this time (ms), because the attempt may still be
+running."""
 _AT_ONCE = 500
-"""How many files are deleted before the time is looked at."""
+"""The number of files that are deleted between two checks of the time."""
 IsOver = Callable[[], bool]
-"""Returns whether the time of a collection is over. What is left is done by the next one."""
+"""Returns whether the time of a collection is over. The next collection does the rest."""
 _Steps = Generator[str, None, "Collected"]
 _FeedSteps = Generator[str, None, "Tidied"]
 
@@ -78,15 +81,18 @@ class JobGc(_OrphanFiles, Protocol):
         ...
 
     def freed(self, rows: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
-        """Yield what would become garbage if `drop_reports` ran, and these rows were appended and published."""
+        """Yield what would become garbage if `drop_reports` ran and ``rows`` were appended to the ledger and published."""
         ...
 
     def due(self, least: int) -> int:
-        """Return how many small files `merge` would merge now."""
+        """Return how many small files ``merge(least)`` would merge now."""
         ...
 
     def merge(self, least: int) -> Iterator[str | tuple[int, int]]:
-        """Merge small files, ``least`` or more into one. Yield each step's name, then the pair (files merged, files made)."""
+        """Merge small files of a table if it has at least ``least``.
+
+        Yield each step's name, then the pair (files merged, files made).
+        """
         ...
 
 
@@ -125,7 +131,7 @@ def collect(
 ) -> _Steps:
     """Stage snapshots, forget runs that no branch needs, merge small files, and delete orphan files.
 
-    Runs committed before ``before_ms`` may be forgotten. Files that left a table are deleted after ``keep_ms``.
+    Runs committed before ``before_ms`` may be forgotten. Files are deleted ``keep_ms`` after their table stopped using them.
     """
     yield from publish_all(job, tables)
     made: list[str] = []
@@ -158,7 +164,7 @@ def would_collect(
     state, rows = tables.state(job), list[LedgerRow]()
     due = due_snapshots(state, every)
     for run in due:
-        # What is forgotten does not depend on how many rows the snapshot has.
+        # The number of rows in a snapshot does not affect what is forgotten, so an empty snapshot is enough.
         rows.append(decide_snapshot(state, run, "", JournalFile("", 0, ""), {}))
         state = fold_row(state, rows[-1])
     forgets = decide_forget(state, before_ms)
@@ -189,7 +195,7 @@ def tidy_feed(gc: _FeedGc, *, keep_ms: int, is_over: IsOver = _never) -> _FeedSt
 def _tidy(
     orphans: _OrphanFiles, merges: Iterable[str | tuple[int, int]], keep_ms: int, is_over: IsOver
 ) -> Generator[str, None, Tidied]:
-    """Merge files, delete orphan files older than ``keep_ms``, and merge the ledger's files."""
+    """Merge small files, delete orphan files older than ``keep_ms``, and merge the files of the ledger."""
     merged = into = 0
     if is_over():
         return Tidied()
@@ -214,7 +220,7 @@ class _FeedGc(_OrphanFiles, Protocol):
     """The files of one feed; see `tables.delta.gc` and `tables.governed.gc`."""
 
     def topics(self) -> list[str]:
-        """Return the logs that `land` wrote."""
+        """Return the topics of the logs that `land` wrote."""
         ...
 
     def drop_replaced(self, keep_ms: int) -> Iterator[str]:
@@ -226,5 +232,5 @@ class _FeedGc(_OrphanFiles, Protocol):
         ...
 
     def due(self) -> int:
-        """Return how many files would be merged."""
+        """Return how many small files `compact` would merge."""
         ...

@@ -1,9 +1,9 @@
 """Decide whether another attempt is alive. This only avoids wasted work, because a takeover is always safe.
 
 On this host, the process table shows at once whether the attempt's process exists, so the next call takes over a killed run. On
-any host, the attempt's heartbeat shows whether the attempt makes progress. The heartbeat is a file that the process touches every
-few seconds, until nothing has progressed for a configured time (`storage.progress`). An attempt that hangs is taken over. If it
-wakes up, the ledger refuses its commit.
+any host, the attempt's heartbeat shows whether the attempt makes progress. The heartbeat is a file that the process touches
+every few seconds. The process stops touching it when nothing has progressed for a configured time (`storage.progress`). Then
+another attempt takes over. If the first attempt wakes up, the ledger refuses its commit.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from rewindow.storage.locations import check_inside, is_uri
 from rewindow.storage.progress import BEAT_SECONDS, execute_for, modified_s, remove, remove_older, seconds_since, touch
 
 SILENT_SECONDS = 60
-"""An attempt without a heartbeat for this long counts as dead."""
+"""An attempt whose last heartbeat is older than this counts as dead."""
 STALLED_MS = 1_800_000
-"""By default, an attempt without progress for this long has no heartbeat any more."""
+"""After this time without progress, an attempt stops its heartbeat, unless `storage.progress` says otherwise."""
 
 _WEEK_SECONDS = 7 * 24 * 3600
 
@@ -51,10 +51,10 @@ def this_attempt() -> Attempt:
 
 
 class Heartbeat:
-    """The heartbeat of an attempt. Inside the context, its file below the warehouse is touched while there is progress."""
+    """The heartbeat of an attempt. Within the ``with`` block, a file below the warehouse is touched while there is progress."""
 
     def __init__(self, warehouse: str, attempt: Attempt, stalled_ms: int = STALLED_MS) -> None:
-        """``stalled_ms``: the time without any progress after which the file is not touched any more."""
+        """``stalled_ms``: after this time without any progress, the file is no longer touched."""
         self._id, self._stalled_s = attempt.id, stalled_ms / 1000
         self._file = _heartbeat_file(warehouse, attempt.id)
         self._stop = threading.Event()
@@ -80,7 +80,7 @@ class Heartbeat:
 
     def _beat(self) -> None:
         while not self._stop.wait(BEAT_SECONDS):
-            # A failed beat is harmless, because at worst another process takes over too early.
+            # A missed heartbeat is harmless. At worst, another process takes over too early.
             with suppress(OSError):
                 if seconds_since() < self._stalled_s:
                     touch(self._file)
@@ -108,14 +108,15 @@ def _exists(attempt: Attempt) -> bool:
 
 
 def was_killed(warehouse: str, attempt: Attempt) -> bool:
-    """Return whether an attempt left its heartbeat, because its process was killed or hangs, or its host is gone."""
+    """Return whether an attempt left its heartbeat file behind: its process was killed or hangs, or its host is gone."""
     return modified_s(_heartbeat_file(warehouse, attempt.id)) is not None and not is_alive(warehouse, attempt)
 
 
 def remove_abandoned(warehouse: str, keep_ms: int) -> None:
-    """Remove the heartbeats of processes that were killed longer ago than ``keep_ms``, and at least a week.
+    """Remove the heartbeat files of processes that were killed more than ``keep_ms`` ago, but at least a week ago.
 
-    Nothing else removes these files. As long as one exists, commands report that the process of its unfinished run was killed.
+    Nothing else removes these files. As long as such a file exists, commands report that the process of the unfinished run was
+    killed.
     """
     remove_older(_folder(warehouse), time.time() - max(keep_ms / 1000, _WEEK_SECONDS))
 
@@ -123,7 +124,7 @@ def remove_abandoned(warehouse: str, keep_ms: int) -> None:
 @cache
 def _version(name: str) -> str:
     """Return the installed version of a package."""
-    # Platforms provide Spark and Delta under other names, so the package may not be found.
+    # Platforms may provide Spark and Delta under other package names, so the package may not be found.
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

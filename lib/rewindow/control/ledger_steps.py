@@ -1,6 +1,8 @@
-"""Steps of commands, and the only way to add rows to a ledger: read it, decide, append, and repeat if another process was faster.
+"""Steps of commands.
 
-`write_snapshot` and `publish_all` are steps that both a run and `gc` take.
+Only `update` adds rows to a ledger: read it, decide, append, and repeat if another process appended first.
+
+`write_snapshot` and `publish_all` are steps of both runs and `gc`.
 
 A step machine is a generator that yields the name of each step before the step, so a caller can stop between steps.
 """
@@ -21,7 +23,8 @@ _Result = TypeVar("_Result")
 class Step(str):
     """The name of a step, with context for observers: ``known`` holds the run and other details.
 
-    ``decides``: whether the step appends a decision to a ledger. After such a step, something is kept if the command ends early.
+    ``decides``: whether the step appends a decision to a ledger. Even if the command ends after such a step, the decision
+    stays.
     """
 
     __slots__ = ("decides", "known")
@@ -54,18 +57,18 @@ _Decision = TypeVar("_Decision")
 
 _ATTEMPTS = 20
 PLANS = "plan"
-"""The step whose row only says what an attempt is going to do. Without a decision after it, nothing of it counts."""
+"""The step whose row only says what an attempt is going to do. Without a later decision row, this row has no effect."""
 
 
 class Ledger(Protocol[_State_co]):
     """The ledgers of jobs, or of feeds, by name."""
 
     def state(self, name: str) -> _State_co:
-        """Return the state that the ledger of a job or feed folds into now."""
+        """Return the state into which the rows of a job's or feed's ledger fold now."""
         ...
 
     def append(self, name: str, *rows: LedgerRow) -> bool:
-        """Append rows in one commit. Return False if rows of another process have their numbers."""
+        """Append rows in one commit. Return False if another process has already appended rows with these numbers."""
         ...
 
 
@@ -74,9 +77,9 @@ def update(
 ) -> Generator[str, None, _Decision]:
     """Append what ``decide`` returns for the current state, a row or a list of rows, and return it.
 
-    If another process appended first, decide again on the new state. Any other decision is returned without an append.
-    Yield ``step`` before each attempt. Raises what ``decide`` raises, or `NotNowError` (75) if other processes were
-    faster each time.
+    If another process appended first, decide again on the new state. If ``decide`` returns anything else, return it without an
+    append. Yield ``step`` before each attempt. Raises what ``decide`` raises, and `NotNowError` (75) if other processes
+    appended first each time.
     """
     for _ in range(_ATTEMPTS):
         yield Step(step, decides=step != PLANS, **getattr(step, "known", {}))
@@ -93,10 +96,10 @@ def update(
 
 
 class SnapshotTables(Ledger[JobState], Protocol):
-    """The part of a job's tables that snapshots need."""
+    """What snapshots need from a job's tables."""
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
-        """Make the commits that a branch's tables lack according to the ledger; yield the name of each before making it."""
+        """Make the commits of the ledger that a branch's tables lack; yield the name of each commit before making it."""
         ...
 
     def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
@@ -115,7 +118,7 @@ def write_snapshot(job: str, run: CommittedRun, tables: SnapshotTables, every: i
         try:
             row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
         except StorageError:
-            # Another process may have committed a run whose files the changelogs lack until it is published.
+            # Another process may have committed a run that the changelogs lack until it is published.
             yield from publish_all(job, tables)
             row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
     except NotNowError:

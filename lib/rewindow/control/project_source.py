@@ -1,7 +1,7 @@
 """The source code of a project: the topology that ``module:function`` builds, the names that modules bind, and digests of code.
 
-A digest covers the syntax tree only. Comments, docstrings, formatting and positions do not count, and every supported
-Python version gives the same digest.
+A digest covers only the syntax tree. Comments, docstrings, formatting and positions do not count, and every supported Python
+version gives the same digest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rewindow.streams.error_context import line_of
 from rewindow.streams.topology import Topology
 
 _MODULE = "<module>"
-"""The name under which the statements of a module that bind no name are kept."""
+"""The name for the statements of a module that bind no name."""
 
 _IGNORED = frozenset(["ctx", "kind", "type_comment"])
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -34,7 +34,7 @@ _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 
 
 class Unit(NamedTuple):
-    """A name at the top level of a module, which a function, a class or an assignment binds."""
+    """A name at the top level of a module that a function, a class or an assignment binds."""
 
     module: str
     name: str
@@ -62,14 +62,14 @@ def _canonical(value: object) -> str:
 
 
 def _digests(unit: Unit, statements: list[ast.stmt]) -> dict[Unit, str]:
-    """Return the digest of a unit; for a class also a digest of each method, so that a difference names the method."""
+    """Return the digest of a unit. For a class, also return a digest of each method, so that a difference names the method."""
     only = statements[0]
     if len(statements) > 1 or not isinstance(only, ast.ClassDef):
         return {unit: digest(*statements)}
     methods = [statement for statement in only.body if isinstance(statement, _FUNCTIONS)]
     rest = [statement for statement in _without_docstring(only.body) if not isinstance(statement, _FUNCTIONS)]
     digests = {unit: digest(*only.bases, *only.keywords, *only.decorator_list, *rest)}
-    # Several functions may have the same name, such as a property and its setter.
+    # Several functions of a class may have the same name, such as a property and its setter.
     for name in dict.fromkeys(method.name for method in methods):
         digests[Unit(unit.module, f"{unit.name}.{name}")] = digest(
             *(statement for statement in methods if statement.name == name)
@@ -103,7 +103,7 @@ class Module:
 
     @cached_property
     def bindings(self) -> dict[str, list[ast.stmt]]:
-        """Maps each name to the top-level statements that bind it. Statements that bind no name are under `_MODULE`."""
+        """Maps each name to the top-level statements that bind it. `_MODULE` has the statements that bind no name."""
         binding: dict[str, list[ast.stmt]] = {}
         for statement in _without_docstring(self.tree.body):
             if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -125,9 +125,9 @@ class Module:
 
 
 def imports_in(tree: ast.Module, package: Sequence[str]) -> dict[str, tuple[str, str | None]]:
-    """Return the names that imports bind, at any depth: from name to (module, attribute).
+    """Return what imports bind, at any depth: each name with its (module, attribute).
 
-    An attribute of None means the module itself.
+    If attribute is None, the name is the module itself.
     """
     imports: dict[str, tuple[str, str | None]] = {}
     for node in ast.walk(tree):
@@ -170,7 +170,7 @@ def _bound(statement: ast.AST) -> Iterator[str]:
 
 
 class Source:
-    """The modules of a project. Each is read on first use."""
+    """The modules of a project. Each is read when first used."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -195,7 +195,7 @@ class Source:
                 continue
             statements = module_of_unit.bindings[unit.name]
             digests.update(_digests(unit, statements))
-            # An import of the module also runs its statements that bind no name.
+            # If the module is imported, its statements that bind no name run, too.
             if unit.module not in started:
                 started[unit.module] = None
                 waiting.append(Unit(unit.module, _MODULE))
@@ -219,7 +219,10 @@ class Source:
             yield from self._whole(module.imports["*"][0])
 
     def _imported(self, base: str, attribute: str | None, chain: list[str]) -> Iterator[Unit]:
-        """Yield the units for which an imported name stands. ``chain``: the attributes that the code reads of it, in order."""
+        """Yield the units that an imported name refers to.
+
+        ``chain``: the attributes that the code reads from the name, in order.
+        """
         path = [*([attribute] if attribute else []), *chain]
         while path and self.module(f"{base}.{path[0]}") is not None:
             base, path = f"{base}.{path[0]}", path[1:]
@@ -227,7 +230,7 @@ class Source:
         if module is None:
             return
         if not path:
-            # The module is used as a value, so any part may be used.
+            # The code uses the module itself as a value, so it may use any unit of the module.
             yield from self._whole(base)
         elif path[0] in module.bindings:
             yield Unit(base, path[0])
@@ -242,7 +245,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class TopologyLoader:
-    """A callable that builds a job's topology from its reference. It can be pickled, because it is sent to workers."""
+    """A callable that builds a job's topology from its reference ``module:function``. It is pickled to be sent to workers."""
 
     job: str
     reference: str
@@ -335,7 +338,7 @@ class TopologyLoader:
 
 
 def _instead(error: BaseException) -> str:
-    """Return the advice to write an existing verb, as the end of a message: ``group_by_key`` instead of ``groupByKey``."""
+    """Return the advice to use an existing method, as the end of a message: ``group_by_key`` instead of ``groupByKey``."""
     if not isinstance(error, AttributeError) or not error.name:
         return ""
     verbs = [name for name in dir(error.obj) if not name.startswith("_")]

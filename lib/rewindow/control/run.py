@@ -42,16 +42,16 @@ _Observe = Callable[[Sequence[TaskReport]], Sequence[Observation]]
 
 
 class StagedRows(Protocol):
-    """The rows of runs, read from the files that their tasks staged, whether or not they are published."""
+    """The rows of runs, read from the files that the tasks staged. It does not matter whether the rows are published."""
 
     def staged_batches(
         self, spec: RunSpec, reports: Sequence[TaskReport], target: str, names: Sequence[str]
     ) -> Iterator[Any]:
-        """Yield some columns of the rows that an attempt staged for a target, as Arrow record batches in their order."""
+        """Yield some columns of the rows that an attempt staged for a target, in order, as Arrow record batches."""
         ...
 
     def run_batches(self, run: CommittedRun, target: str, names: Sequence[str]) -> Iterator[Any]:
-        """Yield some columns of the rows of a committed run."""
+        """Yield some columns of the rows that a committed run wrote to a target, in order, as Arrow record batches."""
         ...
 
 
@@ -61,7 +61,10 @@ class Evaluator(Protocol):
     def observe(
         self, spec: RunSpec, state: JobState, reports: Sequence[TaskReport], rows: StagedRows
     ) -> Sequence[Observation]:
-        """Check the rows of an attempt; return a result per expectation. Reads only rows of this attempt and the run before."""
+        """Check the rows of an attempt; return one result per expectation.
+
+        Reads only rows of this attempt and the run before it.
+        """
         ...
 
 
@@ -83,7 +86,7 @@ def _check_met(spec: RunSpec, observed: Sequence[Observation]) -> None:
 
 
 def _result_rows(spec: RunSpec, observed: Sequence[Observation]) -> list[tuple[Any, ...]]:
-    """Return the rows of a run for the expectations table (`contracts.expectations.EXPECTATION_COLUMNS`)."""
+    """Return the rows that a run adds to the expectations table (`contracts.expectations.EXPECTATION_COLUMNS`)."""
     return [
         (
             *(
@@ -104,8 +107,8 @@ def _result_rows(spec: RunSpec, observed: Sequence[Observation]) -> list[tuple[A
 
 
 def known_results(run: CommittedRun) -> _Observe | None:
-    """Return a function that gives the results in a run's COMMIT row; None if there are none."""
-    # A replay must stage the committed results, whatever the job's file expects now.
+    """Return a function that returns the results in a run's COMMIT row; None if the row has none."""
+    # A replay must stage the committed results, even if the job's file has other expectations now.
     observed = run.commit.expectations
     return (lambda _reports: observed) if observed else None
 
@@ -137,11 +140,11 @@ class Tables(Ledger[JobState], StagedRows, Protocol):
     """The tables of a job."""
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
-        """Make the commits that a branch's tables lack according to the ledger; yield the name of each before making it."""
+        """Make the commits of the ledger that a branch's tables lack; yield the name of each commit before making it."""
         ...
 
     def lagging(self, job: str, state: JobState, branch: str) -> Mapping[str, int]:
-        """Return how many commits the tables of a branch lack, by target. Tables that lack none are left out."""
+        """Return by target how many commits the tables of a branch lack. Tables that lack none are left out."""
         ...
 
     def check_ledger(self, job: str, state: JobState, branch: str) -> None:
@@ -157,7 +160,7 @@ class Tables(Ledger[JobState], StagedRows, Protocol):
         ...
 
     def log_table(self, feed: Feed, topic: str) -> LogTable | None:
-        """Return the table of a log that Spark must read for the tasks; None if the tasks can open the log's files."""
+        """Return the table of a log if only Spark can read it for the tasks; None if the tasks can open the log's files."""
         ...
 
     def restore(self, state: JobState, spec: RunSpec) -> Restored:
@@ -169,7 +172,7 @@ class Tables(Ledger[JobState], StagedRows, Protocol):
         ...
 
     def check_targets(self, spec: RunSpec) -> None:
-        """Raise the error that `roots` would raise for existing tables of a planned run; change nothing."""
+        """Raise the errors that `roots` would raise for existing tables of a planned run. Changes nothing."""
         ...
 
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
@@ -208,11 +211,11 @@ class RunReport:
     commit: Commit
     metrics: tuple[Mapping[str, Any], ...]
     hints: tuple[HintMessage, ...] = ()
-    """What may be wrong, as sentences."""
+    """What may be wrong with the run."""
     is_published: bool = True
-    """Whether the outputs have the run's rows. They do not if this run or an earlier run of the branch is on hold."""
+    """Whether the outputs have the run's rows. They lack these rows if this run or an earlier run of the branch is on hold."""
     left: int = 0
-    """How many landings of the request are left for the next run."""
+    """How many landings of the request are left for later runs."""
     spilled: tuple[str, ...] = ()
     cleaned: CleanUp | None = None
     """What was cleaned up after the run; None if nothing was due."""
@@ -248,10 +251,10 @@ def steps(
     """Run a job once, or return `UpToDate` if there is nothing to do. ``snapshot_every``: see `retention.is_due`."""
     yield "recover"
     state = tables.state(job.name)
-    # A run that was committed but not published is published first, so that the tables can be checked.
+    # Publish first what earlier commands committed, so that the tables can be checked.
     yield from tables.publish(job.name, state, request.branch)
     tables.check_published(job.name, state, request.branch, brief=True)
-    # A snapshot is written before the plan, because a plan names the checkpoint from which its tasks restore.
+    # The snapshot is written before the plan, because the plan names the checkpoint from which its tasks restore.
     head = due_before_run(state, request.branch, snapshot_every)
     if head is not None:
         yield from write_snapshot(job.name, head, tables, snapshot_every)
@@ -260,7 +263,7 @@ def steps(
         return spec
     step = partial(Step, job=job.name, branch=spec.branch, run=spec.name, ledger_row=spec.run)
     yield step("execute")
-    # The observations are made while the attempt stages its results, and are part of its COMMIT row.
+    # Expectations are checked while the attempt stages its results. `observed` then goes into the COMMIT row.
     observed: list[Observation] = []
     observe = partial(_observe, job, spec, tables, observed) if job.expectations else None
     reports = yield from execute(job, spec, engine, tables, tables.roots, observe=observe)
@@ -268,10 +271,10 @@ def steps(
     staged = tables.stage(spec, reports)
     tables.check_repeats(spec, reports, job.feed)
     yield step("audit")
-    # The staged files are read back from storage, so that a row is true only if its bytes are there.
+    # The audit reads the staged files back from storage, so that a run is committed only if its bytes are stored.
     commit = replace(tables.audit(tables.state(job.name), spec, staged, job.feed), expectations=tuple(observed))
     state = yield from _commit(spec, commit, tables, step("commit"))
-    # From here on the run is true. If publishing fails, the next command of the job continues publishing.
+    # The run is committed. If publishing fails, the next command of the job continues it.
     yield step("publish")
     for commit_step in tables.publish(job.name, state, spec.branch):
         yield step(commit_step)
@@ -300,14 +303,14 @@ def _plan(
         spec = plan_run(state, job.feed, request, job.binding, attempt, alive)
         if isinstance(spec, UpToDate):
             return spec
-        # The tables are checked before the row exists, so that a run that may not write them leaves no plan. Tables that the
-        # branch has written were checked when it first wrote them.
+        # The tables are checked before the row exists. So a run that may not write its tables leaves no plan. Tables that the
+        # branch has already written were checked when it first wrote them.
         if not spec.binding.tables.items() <= state.branch(spec.branch).tables.items():
             tables.check_targets(spec)
         return LedgerRow(spec.run, PLAN, spec.as_json())
 
     planned = yield from update(tables, job.name, PLANS, decide)
-    # The plan is read from its row, so that this process runs what any later process would run.
+    # The plan is read from its row, so that this process runs exactly what any later process would run.
     return planned if isinstance(planned, UpToDate) else RunSpec.from_json(planned.body)
 
 
@@ -321,7 +324,7 @@ def execute(
     *,
     observe: _Observe | None = None,
 ) -> Generator[str, None, list[TaskReport]]:
-    """Run each sub-topology once, upstream first. Later sub-topologies read what earlier ones sent to internal logs.
+    """Run each sub-topology once, upstream first. Later sub-topologies read the internal logs that earlier ones wrote.
 
     ``observe`` returns the results of expectations, which are staged like the metrics.
     """
@@ -339,7 +342,7 @@ def execute(
             sub_topology=part.index,
             records=records_due(job.feed, spec, part),
         )
-        # The files of internal logs are in no table. So later sub-topologies get them from the reports of earlier ones.
+        # The files of internal logs belong to no table. So later sub-topologies get them from the reports of earlier ones.
         sent = [file for report in reports for file in report.files]
         reports += engine.run_sub_topology(_work(job, spec, part, tables, restored, sent, roots))
     measures = metrics_rows(spec, reports)
@@ -349,7 +352,7 @@ def execute(
         results = _result_rows(spec, observe(reports))
         root = roots[EXPECTATIONS]
         counted = [*counted, *engine.stage_rows(EXPECTATIONS, root, spec.attempt.id, EXPECTATION_COLUMNS, results)]
-    # What the driver staged is reported like the files of one more sub-topology.
+    # The files that the driver staged are reported as if they came from one more sub-topology.
     return [*reports, TaskReport(len(parts), 0, tuple(counted), {}, (), {})]
 
 
@@ -367,7 +370,7 @@ def _observe(
 
 
 def first_run(job: Job, attempt: Attempt, tables: Tables) -> list[SubTopologyWork]:
-    """Return the work of each sub-topology in a first run over all epochs. Nothing is run."""
+    """Return the work of each sub-topology in a first run over all epochs. Does not run anything."""
     spec = plan_run(JobState(), job.feed, RunRequest(), job.binding, attempt, lambda _attempt: False)
     if isinstance(spec, UpToDate):
         return []
@@ -384,7 +387,7 @@ def _work(
     internal: Sequence[StagedFile],
     roots: Mapping[str, str],
 ) -> SubTopologyWork:
-    """Return the work of one sub-topology. ``internal``: the files that earlier sub-topologies sent to internal logs."""
+    """Return the work of one sub-topology. ``internal``: the files that earlier sub-topologies staged for internal logs."""
     return sub_topology_work(
         spec,
         job.code,
@@ -399,18 +402,18 @@ def _work(
 
 
 def _commit(spec: RunSpec, commit: Commit, tables: Tables, step: Step) -> Generator[str, None, JobState]:
-    """Append the COMMIT row, which makes the run true, unless another attempt has fenced this one."""
+    """Append the COMMIT row, which makes the run's results valid, unless another attempt has fenced this one."""
     ledger = ""
 
     def decide(state: JobState) -> LedgerRow:
         nonlocal ledger
         ledger = state.ledger
-        # A plan that another attempt has fenced since must not commit, even if all its files are there.
+        # If another attempt has fenced this plan since, it must not commit, even if all its files are stored.
         check_is_pending(state, spec)
         return LedgerRow(state.rows + 1, COMMIT, commit.as_json())
 
     yield from update(tables, spec.job, step, decide)
-    # The ledger is read again, because only its rows say what is true, whatever the append returned.
+    # The ledger is read again. Only its rows decide whether the run is committed, whatever the append returned.
     state = tables.state(spec.job)
     if state.ledger != ledger:
         raise NotNowError(

@@ -1,8 +1,8 @@
 """Replay a committed run from its parent's checkpoint and compare all rows, to find nondeterminism.
 
-The replay distributes its tasks differently, uses other batch sizes, writes into folders that no table names, and leaves
-nothing behind. The digests of all rows must be equal for each target: outputs, changes of every store, metrics and
-internal logs.
+The replay distributes its tasks differently, uses other batch sizes, writes into folders that belong to no table, and deletes
+them at the end. For each target the digests of all rows must be equal: outputs, changes of every store, metrics and internal
+logs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Verified:
 
 
 OTHER_ROWS = 1_021
-"""The batch size of a replay. It is a prime, so that batches end in other places than in the run."""
+"""The batch size (rows) of a replay. It is a prime, so that batches end at other places than in the run."""
 
 
 class LikeBefore:
@@ -82,7 +82,7 @@ def verify(
 ) -> Generator[str, None, Verified]:
     """Replay one committed run. Raises `CheckpointError` (76) if the job's code differs from the code of the run.
 
-    ``branch``: the branch of the run, whose name an error needs to say how its runs can be verified again.
+    ``branch``: the branch of the run. Error messages use its name to say how its runs can be verified again.
     """
     differences = differences_besides_tables(run.spec.binding, job.binding)
     if differences:
@@ -112,6 +112,6 @@ def verify(
 
 
 def content(total: TargetTotal | None) -> tuple[int, str]:
-    """Return number and digest of a target's rows, which are equal if the same rows were made."""
-    # If a target has no rows, its total may be missing or have zero rows. Both mean the same.
+    """Return the number and the digest of a target's rows. They are equal if the rows are the same."""
+    # The total of a target without rows may be missing or have zero rows. Both mean the same.
     return (total.rows, total.digest) if total and total.rows else (0, "")

@@ -1,4 +1,4 @@
-"""Read secrets of a workspace into environment variables, for compute on which none can be set (serverless).
+"""Read secrets of a workspace into environment variables, for serverless compute, on which no variables can be set.
 
 A secret is named ``SCOPE/KEY`` and never printed. `databricks-sdk` is imported on use; it is part of Databricks' runtimes.
 """
@@ -24,7 +24,7 @@ def named(text: str) -> dict[str, tuple[str, str]]:
     for word in text.split():
         match = _ONE.fullmatch(word)
         if match is None:
-            # The message does not show the word, because it might be a secret.
+            # The message does not show the invalid word, because it might be a secret.
             raise UsageError(
                 "secret-name-malformed",
                 "secrets must be NAME=SCOPE/KEY, separated by spaces, such as OPENLINEAGE_API_KEY=rewindow/key",
@@ -34,9 +34,9 @@ def named(text: str) -> dict[str, tuple[str, str]]:
 
 
 def read(wanted: Mapping[str, tuple[str, str]], client: WorkspaceClient | None = None) -> dict[str, str]:
-    """Return the secrets' values, by name of the environment variable.
+    """Return the values of secrets, by the name of the environment variable.
 
-    ``wanted``: the scope and key of each secret, by the same name. Raises `ConfigError` (78) if a secret does not exist,
+    ``wanted`` maps each name to the scope and key of its secret. Raises `ConfigError` (78) if a secret does not exist,
     `AccessError` (77) if the identity of the run may not read it, and `StorageError` (74) if Databricks does not answer.
     """
     values: dict[str, str] = {}

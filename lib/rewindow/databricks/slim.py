@@ -1,4 +1,4 @@
-"""Remove from a wheel those dependencies that Databricks provides, because they would replace the platform's own Spark.
+"""Remove from a wheel the dependencies that Databricks provides. If installed, they would replace the platform's own Spark.
 
 ``python -m rewindow.databricks.slim dist/rewindow-*.whl`` rewrites wheels in place; `make databricks-wheel` does this.
 """

@@ -1,11 +1,11 @@
 """Start a run of a Databricks job and follow it to its end, through the `databricks-sdk`, which is imported on use.
 
-An idempotency token derived from job, parameters and caller identifies the run, so that a caller that starts it again finds the
-active or successful run.
+An idempotency token computed from job, parameters and caller identifies the run. So a caller that starts the run again finds
+the active or successful run.
 
-The wheel task fails with a line that contains the exit code (`ended`). Databricks keeps that line as the task's error, from which
-the exit code is read. Databricks also keeps the last 5 MB of the task's logs, which contain everything written to stdout or
-stderr. The result is the last line with a JSON object that looks like the output of `rewindow run --json`, or of a failed
+If the wheel task fails, its last line contains the exit code (`ended`). Databricks keeps this line as the task's error, and the
+exit code is read from it. Databricks also keeps the last 5 MB of the task's logs, with everything that was written to stdout or
+stderr. The result is in the last line with a JSON object that looks like the output of `rewindow run --json`, or of a failed
 command.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 10.0
 _TRIES = 20
-"""Maximum number of runs with the same parameters, each started after the previous one failed."""
+"""At most this many runs with the same parameters are started, each after the previous one failed."""
 _RETRY = "try again"
 _RETRY_START = "try again, no run is started twice"
 _RETRY_NEW = "look in the workspace whether the run is started, because each --new starts another one"
@@ -41,7 +41,7 @@ _UNKNOWN_CODE: Final = 74
 """The exit code for a run that failed for an unknown reason. It asks for a retry, which is always safe."""
 _CODES: Final = {
     "SUCCESS": 0,
-    "SUCCESS_WITH_FAILURES": _UNKNOWN_CODE,  # a failed task never counts as done
+    "SUCCESS_WITH_FAILURES": _UNKNOWN_CODE,  # a run with a failed task never counts as successful
     "CANCELED": 143,
     "UPSTREAM_CANCELED": 143,
     "TIMEDOUT": 75,
@@ -99,23 +99,23 @@ def start(
 ) -> JobRun:
     """Start a run of a job, given by name or id, or return the run that an earlier call started.
 
-    Without ``new``, the function starts no second run: it returns an active or successful run of the same job, parameters and
-    ``caller``. ``again`` says, in words, how the caller starts another run after `_TRIES` runs have failed. Raises
-    `ConfigError` (78) for an unknown or ambiguous job and after `_TRIES` failed runs, `UsageError` (2) for a parameter with an
-    unrendered template, `AccessError` (77) and `StorageError` (74).
+    Without ``new``, an active or successful run of the same job, parameters and ``caller`` is returned instead of a second one.
+    ``again`` says, in words, how the caller starts another run after `_TRIES` runs have failed. Raises `ConfigError` (78) for
+    an unknown or ambiguous job and after `_TRIES` failed runs, `UsageError` (2) for a parameter with an unrendered template,
+    `AccessError` (77) and `StorageError` (74).
     """
     for name, value in parameters.items():
         if "{{" in value:
             raise unrendered(f"parameter {name}={value!r}")
     with errors():
         job_id = _job_id(client, job)
-    # The SDK repeats a request if no answer arrives, so even a ``new`` run needs a token.
+    # If no answer arrives, the SDK repeats the request. So even a ``new`` run needs a token.
     work = [job_id, sorted(parameters.items()), *caller, *([uuid4().hex] if new else [])]
     for number in range(1, _TRIES + 1):
         with errors(retry=_RETRY_NEW if new else _RETRY_START):
             given = client.jobs.run_now(job_id, job_parameters=dict(parameters), idempotency_token=_token(work, number))
         run = look(client, int(given.run_id), retry=f"run {given.run_id} is started, {_FOLLOW}")
-        # With the token of a failed run, Databricks keeps returning that run.
+        # For the token of a failed run, Databricks would return this run again and again.
         if new or run.code in {None, 0}:
             return run
     raise ConfigError(
@@ -129,7 +129,7 @@ def start(
 
 
 def look(client: WorkspaceClient, run_id: int, *, retry: str = _RETRY) -> JobRun:
-    """Return the current state of a run. For a failed run, it contains the error of the first failed task.
+    """Return the current state of a run. If the run failed, the state contains the error of its first failed task.
 
     ``retry``: advice for the case that Databricks does not answer (`StorageError`, 74).
     """
@@ -200,14 +200,14 @@ def wait(
 
 
 def cancel(client: WorkspaceClient, run_id: int) -> None:
-    """Cancel a run. The next run repeats the work that this run had not committed."""
+    """Cancel a run. The next run repeats the work that the cancelled run had not committed."""
     with errors():
         client.jobs.cancel_run(run_id)
 
 
 @contextmanager
 def errors(fix: str = "", *, retry: str = _RETRY) -> Iterator[None]:
-    """Translate the SDK's errors.
+    """Translate the SDK's errors in this block.
 
     ``fix``: advice if a request was refused or its object does not exist. ``retry``: advice if Databricks did not answer.
     """
@@ -305,7 +305,7 @@ def _state(run: Run) -> tuple[str, str | None, str]:
 
 
 def _failed(client: WorkspaceClient, run: Run) -> RunOutput | None:
-    """Return the output of the first task that failed itself. Job runs have no output, only their tasks have."""
+    """Return the output of the first task that failed by itself. A job run has no output, only its tasks have."""
     for task in _last_attempts(run):
         failed = task.state and task.state.result_state and task.state.result_state.value == "FAILED"
         if failed and task.run_id is not None:
@@ -342,11 +342,11 @@ def _last(logs: str, word: str, is_ours: Callable[[dict[str, Any]], bool]) -> di
 
 
 def _objects(line: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a line, which may also contain output of other streams."""
+    """Yield the JSON objects in a line. The line may also contain output of other streams."""
     end = 0
     for begin in _OBJECT.finditer(line):
         if begin.start() < end:
-            continue  # part of the previous object
+            continue  # it is part of the previous object
         try:
             found, end = _DECODER.raw_decode(line, begin.start())
         except (ValueError, RecursionError):

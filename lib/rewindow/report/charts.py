@@ -19,12 +19,12 @@ from rewindow.streams.metrics import DROPS
 WIDTH, HEIGHT = 720, 210
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 22, 34
 MOST_BARS = 90
-"""The maximum number of bars. More values are added up in groups of equal size."""
+"""The maximum number of bars in a chart. If there are more values, groups of equal size are added up."""
 MOST_STEPS = 120
-"""The maximum number of steps in a timeline. With more runs, several runs share a step."""
+"""The maximum number of steps in a timeline. If there are more runs, several runs share a step."""
 WIDEST_BAR = 70
 _ROOM_FOR_TIMES = 330
-"""If all bars together are narrower than this (pixels), the labels below them have names but no times."""
+"""If all bars together are narrower than this (pixels), the labels below them show names without times."""
 CLOCKS = {"STREAM_TIME": "stream time", "WALL_CLOCK_TIME": "wall clock (simulated)"}
 """The name of each type of clock."""
 
@@ -39,7 +39,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The advance of a clock in one run, and the number of punctuators that it called."""
+    """How far a clock advanced in one run (or several), and how many times it called punctuators."""
 
     from_ms: int
     to_ms: int
@@ -47,7 +47,7 @@ class Span:
 
 
 def records_chart(report: Report) -> Markup:
-    """Return a chart of the number of records that each run took."""
+    """Return a chart of the number of records that each run processed."""
     groups = grouped([Bar(dated(run), [run.records]) for run in report.runs])
     per = _per(groups, report.runs)
     return bars(f"Records taken by each {per}: {number(report.progress.records)} in all", groups, ["records"])
@@ -63,7 +63,7 @@ def drops_chart(report: Report, detailed: Sequence[RunFigures]) -> Markup:
 
 
 def seconds_chart(report: Report) -> Markup:
-    """Return a chart of the time that each run took."""
+    """Return a chart of the seconds that each run took."""
     timed = [Bar(dated(run), [run.seconds]) for run in report.runs if run.seconds is not None]
     groups = grouped(timed)
     return bars(f"Seconds from plan to commit, by {_per(groups, timed)}", groups, ["seconds"])
@@ -85,12 +85,12 @@ def lateness_chart(node: Lateness) -> Markup:
 
 
 def timed_clocks(clocks: Sequence[Clocks]) -> list[Clocks]:
-    """Return the clocks of the runs after which stream time or wall clock is known."""
+    """Return the clocks of those runs after which stream time or the wall clock is known."""
     return [run for run in clocks if run.stream_time_ms is not None or run.wall_clock_ms is not None]
 
 
 def clocks_chart(clocks: Sequence[Clocks]) -> Markup:
-    """Return a timeline of both clocks."""
+    """Return a timeline of stream time and the wall clock."""
     title = f"Clocks after each run, and the punctuators that they called: {clocks[0].run} to {clocks[-1].run}"
     stream = [(run.stream_time_ms, run.stream_calls) for run in clocks]
     wall = [(run.wall_clock_ms, run.wall_calls) for run in clocks]
@@ -99,7 +99,7 @@ def clocks_chart(clocks: Sequence[Clocks]) -> Markup:
 
 
 def _track(steps: Sequence[tuple[int | None, int]], simulated_ms: Sequence[int]) -> list[Span]:
-    """Return the spans of a clock, at most `MOST_STEPS`.
+    """Return the steps of a clock, at most `MOST_STEPS`.
 
     ``steps``: for each run, the clock's time after the run and the number of its calls. ``simulated_ms``: the time that each run
     simulated.
@@ -122,7 +122,7 @@ def _per(groups: Sequence[Bar], runs: Sequence[object]) -> str:
 
 
 def grouped(bars: Sequence[Bar]) -> list[Bar]:
-    """Return at most `MOST_BARS` bars. If there are more, neighbours are added up."""
+    """Return at most `MOST_BARS` bars. If there are more, neighbouring bars are added up."""
     each = -(-len(bars) // MOST_BARS) or 1
     groups = [bars[index : index + each] for index in range(0, len(bars), each)]
     return [
@@ -139,9 +139,11 @@ def grouped(bars: Sequence[Bar]) -> list[Bar]:
 def bars(
     title: str, values: Sequence[Bar], names: Sequence[str], *, mark: tuple[int, str] | None = None, every: bool = False
 ) -> Markup:
-    """Return a bar chart. ``names``: the names of the parts. ``every``: label each bar, not only the first and the last.
+    """Return a bar chart. ``names``: the names of the parts of a bar.
 
-    ``mark``: a number of bars and a text; a dashed line with this text is drawn after so many bars.
+    ``every``: label all bars, not only the first and the last.
+
+    ``mark``: a number of bars and a text. A dashed line with this text is drawn after so many bars.
     """
     drawn: list[svg.Element] = []
     top = _nice(max((sum(bar.parts) for bar in values), default=0))
@@ -176,7 +178,10 @@ def bars(
 
 
 def timeline(title: str, clocks: Sequence[tuple[str, Sequence[Span]]]) -> Markup:
-    """Return a timeline with a track for each clock. A track has a step for each run, and a bar for the calls of punctuators."""
+    """Return a timeline with a track for each clock.
+
+    In a track, each run has a step, and a bar for its calls of punctuators.
+    """
     spans = [span for _, track in clocks for span in track]
     if not spans:
         return Markup("")

@@ -30,23 +30,23 @@ from rewindow.streams.serde.schema import PARTITION
 
 _STREAM, _WALL = "STREAM_TIME", "WALL_CLOCK_TIME"
 _RUNS = 200
-"""The maximum number of runs, counted from the last, from which the forecast is made."""
+"""The forecast uses at most this many of the last runs."""
 STEPPED_RUNS = 24
-"""The maximum number of runs, counted from the last, whose steps are timed. Each run takes two reads."""
+"""The steps of at most this many of the last runs are timed, because each run takes two reads."""
 _ENOUGH = 3
 """The minimum number of runs for a forecast."""
 _CLEAR = 0.8
-"""The minimum correlation of records and seconds for a forecast. Below this, other things decided how long the runs took."""
+"""The minimum correlation of records and seconds for a forecast. Below it, other things decided how long the runs took."""
 STEPS = ("execute", "stage", "audit and commit", "publish")
 
 _Timed = list[tuple[int, float]]
-"""Number of records and seconds of each run."""
+"""The pair (number of records, seconds) of each run."""
 _MOST_PUBLICATIONS = 1000
-"""The maximum number of publications, counted from the last, that are searched for a promotion."""
+"""At most this many of the last publications are searched for a promotion."""
 
 
 def progress(inputs: Inputs, health: JobHealth) -> Progress:
-    """Return how far the last run is, and what waits."""
+    """Return how far the last run has processed the feed, and what waits."""
     head = inputs.head
     return Progress(
         runs=len(inputs.runs),
@@ -88,7 +88,7 @@ def run_figures(inputs: Inputs) -> Iterator[RunFigures]:
 
 
 def clocks(inputs: Inputs) -> list[Clocks]:
-    """Return, for each run whose task reports are known, the clocks of the task that is furthest behind after the run."""
+    """Return clocks for each run whose task reports are known: those of the task that is furthest behind after the run."""
     clocks_of_tasks = []
     for run in inputs.runs:
         reports = inputs.known_reports.get(run.spec.run)
@@ -255,7 +255,7 @@ def _steps(inputs: Inputs, waiting_records: int) -> Sequence[StepCost]:
 
 
 def _seconds(run: CommittedRun, planned_ms: int | None, ended: StepTimes | None) -> Mapping[str, float]:
-    """Return the seconds of a run's steps, by step. Steps whose begin or end is unknown are left out."""
+    """Return the seconds of a run's steps, by step. Steps whose start or end is unknown are left out."""
     if ended is None:
         return {}
     times = (planned_ms, ended.executed_ms, ended.staged_ms, run.recorded_at, ended.published_ms)

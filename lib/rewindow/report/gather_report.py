@@ -1,4 +1,4 @@
-"""Gather a report from its inputs: the facts, and the verdict, which somebody who was woken at night needs first."""
+"""Gather a report from its inputs: the facts, and the verdict, the part that an operator needs first in an emergency."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def _behind(job: str, report: Report, health: JobHealth, *, is_newest: bool) -> 
 
 
 def _stalled(health: JobHealth) -> Iterator[Sentence]:
-    """Yield sentences about results that wait for partitions without records, and about what is unknown."""
+    """Yield sentences about results that wait for partitions without new records, and about what is unknown."""
     if not isinstance(health.stalled, Unknown):
         for result in health.stalled:
             message = VerdictMessage("verdict-results-wait", "{what}. {fix}", what=result.what, fix=result.fix)
@@ -324,7 +324,8 @@ def _verified(job: str, progress: Progress, verification: Verification) -> Itera
 def _told(kind: str, drops: list[Drop]) -> str:
     """Return a text about the drops of one kind.
 
-    Only the drops of a single node are given as a share of the records, because several nodes may drop the same record.
+    If only one node dropped records, the text gives their share. Several nodes may drop the same record, so no share is given
+    for several nodes.
     """
     by_node: dict[str, int] = {}
     for drop in drops:

@@ -1,6 +1,6 @@
 """A report as one HTML page, from the templates of this folder: the verdict, then a section for each question.
 
-Every text and attribute is escaped. A name that a template misspells raises an error.
+All texts and attributes are escaped. A misspelt name in a template raises an error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ SECTIONS = {
     "runs": "Runs",
     "digests": "Digests",
 }
-"""The heading of each section, by the name of its template. A section whose template renders to nothing is left out."""
+"""Maps the name of a section's template to the heading of the section. A section whose template renders to nothing is left
+out."""
 _STATES = {Level.GOOD: "OK", Level.NOTE: "NOTE", Level.WARNING: "ATTENTION", Level.BAD: "REFUSED"}
 
 
@@ -86,7 +87,7 @@ def with_code(sentence: str) -> Markup:
 
 
 def moved(change: Change) -> str:
-    """Return by how much a figure changed, as a share of its value before; empty if it did not change."""
+    """Return the relative change of a figure, as a share of its earlier value; ``""`` if it did not change."""
     if change.before is None or change.now is None or change.before == change.now:
         return ""
     by = change.now - change.before
@@ -96,12 +97,12 @@ def moved(change: Change) -> str:
 
 
 def the_last(runs: int) -> str:
-    """Return the words ``the last 3 runs`` for 3."""
+    """Return the words ``the last 3 runs`` if ``runs`` is 3."""
     return "the last run" if runs == 1 else f"the last {text.number(runs)} runs"
 
 
 def kept_by_grace(node: Lateness) -> list[tuple[int, int]]:
-    """Return pairs of a grace period (ms) and the number of records that it would have kept, sorted by grace period."""
+    """Return pairs: a grace period (ms), and how many records it would have accepted. Sorted by grace period."""
     records = accumulate([node.in_time, *(bucket.records for bucket in node.buckets)])
     bounds = [0, *(node.needed_ms if bucket.up_to_ms is None else bucket.up_to_ms for bucket in node.buckets)]
     kept = dict(zip(bounds, records, strict=True))

@@ -24,7 +24,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """A run. ``seconds`` passed between its plan and its commit. ``dropped``: records by kind; None if they were not read."""
+    """A run. ``seconds`` is the time from its plan to its commit. ``dropped``: records by kind; None if they were not read."""
 
     run: str
     first_epoch: int
@@ -41,7 +41,7 @@ class RunFigures:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The result of an expectation in a run. ``became``: ``met``, ``warned``, ``on hold`` or ``accepted``."""
+    """The result of an expectation in a run. ``became`` is ``met``, ``warned``, ``on hold`` or ``accepted``."""
 
     run: str
     output: str
@@ -98,9 +98,9 @@ class StoreSize:
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """The time that one step took in the last ``runs`` runs with known times.
+    """The time that one step took in those of the last ``runs`` runs whose times are known.
 
-    ``waiting_seconds`` is a forecast of its time for the records that wait now.
+    ``waiting_seconds`` is a forecast of the step's time for the records that wait now.
     """
 
     step: str
@@ -112,7 +112,7 @@ class StepCost:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Time from plan to commit, and a forecast: fixed seconds of a run, and seconds for each million records.
+    """The time from plan to commit, and a forecast: fixed seconds of a run, and seconds for each million records.
 
     ``fixed_seconds`` is None if there are too few runs for a forecast. ``waiting_seconds`` is the forecast for the records that
     wait now, ``all_seconds`` the forecast for one replay of all records.
@@ -131,7 +131,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A digest of a run's rows in one table. It depends only on the content of the rows, not on files, cluster or time."""
+    """A digest of a run's rows in one table. It depends only on the rows, not on files, cluster or time."""
 
     target: str
     table: str
@@ -141,7 +141,10 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a branch. ``waiting_*``: what is not replayed yet. ``slowest``: what the feed's watermark waits for."""
+    """How far a branch is. ``waiting_*``: what is not replayed yet.
+
+    ``slowest``: the partitions for which the feed's watermark waits.
+    """
 
     runs: int
     first_epoch: int
@@ -198,7 +201,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """The effect of a promotion: the names of the runs before and now, changes of code and settings, and rows by output."""
+    """The effect of a promotion: the names of the runs before and after, changes of code and settings, and rows by output."""
 
     before: str
     now: str
@@ -231,8 +234,8 @@ class OutputDiff:
 class BranchDiff:
     """A comparison of two branches. It covers the epochs that both published after their last common run (``shared``).
 
-    ``extent``: what was compared, in words; None if nothing was compared. ``left_out``: final runs whose rows were not compared.
-    ``on_hold``: the first run on hold of each branch. Its rows and the rows of later runs were not compared.
+    ``extent``: what was compared, in words; None if nothing was. ``left_out``: final runs whose rows were not compared.
+    ``on_hold``: the first run on hold of each branch. The rows of such a run and of later runs were not compared.
     """
 
     first: str
@@ -248,7 +251,7 @@ class BranchDiff:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """A forecast of the next run, in words. ``refused``: the error with which the run would end.
+    """A forecast of the next run, in words. ``refused``: the error with which the run would be refused.
 
     ``pending``: an unfinished attempt.
     """

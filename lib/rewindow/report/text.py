@@ -16,13 +16,13 @@ DASH = "–"  # noqa: RUF001 - the dash of an empty cell
 
 
 def told_left_out(runs: Sequence[str]) -> str:
-    """Return the sentence, without full stop, that says that the rows of final runs were not compared."""
+    """Return a sentence, without full stop, which says that the rows of these final runs were not compared."""
     named = f"final run {runs[0]}" if len(runs) == 1 else f"final runs {' and '.join(runs)}"
     return f"The rows of {named} are not compared: the branches do not both end with a final run after the same epoch"
 
 
 def told_holds(holds: Sequence[Hold]) -> str:
-    """Return sentences that say what a comparison of branches leaves out because of runs on hold; empty without such runs."""
+    """Return sentences about the rows that a comparison leaves out because of runs on hold; ``""`` if no run is on hold."""
     return " ".join(
         f"Run {hold['run']} is on hold, so neither its rows nor those of later runs are published: "
         f"`rewindow head {command_words(hold['job'], hold['branch'])} --held` shows its rows, `{hold['accept']}` publishes them."
@@ -47,7 +47,7 @@ def day(time_ms: int, span_ms: int) -> str:
 
 
 def dated(run: RunFigures) -> str:
-    """Return a run's name, followed by the time through which its results are complete."""
+    """Return a run's name and the time through which its results are complete."""
     return run.run if run.watermark_ms is None else f"{run.run} ({instant(run.watermark_ms)[:16]})"
 
 
@@ -77,7 +77,7 @@ def seconds(value: float | None) -> str:
 
 
 def where_results_wait(waiting_results: OpenWindows) -> str:
-    """Return where results wait, such as ``in 2 windows and in joins``; empty if they wait in neither."""
+    """Return where results wait, such as ``in 2 windows and in joins``; ``""`` if none wait."""
     windows = f"in {counted(waiting_results.windows, 'window')}" if waiting_results.windows else ""
     joins = "in joins" if any(waiting.waits_for is not None for waiting in waiting_results.shown) else ""
     return " and ".join(filter(None, (windows, joins)))
@@ -114,6 +114,6 @@ def share(part: float, whole: float) -> str:
 
 
 def share_of_records(drops: Sequence[Drop]) -> str:
-    """Return the share of the records that one node dropped, in words; empty if the node may have counted a record repeatedly."""
+    """Return the share of the records that one node dropped, in words. ``""`` if it may count a record several times."""
     shares = [drop.share for drop in drops if drop.share is not None]
     return f"{share(sum(shares), 1)} of the records" if len(shares) == len(drops) else ""

@@ -4,8 +4,8 @@ Boxes are arranged in layers, so that boxes do not overlap and lines do not cros
 layered drawing: layers by the longest path, an order within each layer that avoids crossings, and positions near the neighbours.
 The same topology always gets the same drawing.
 
-Colours are attributes, for viewers that ignore style sheets. The style sheet replaces them for readers who prefer dark colours.
-The drawing has its own background, so it is readable on any page.
+Colours are attributes, for viewers that ignore style sheets. The style sheet replaces the colours for readers who prefer dark
+ones. The drawing has its own background, so it is readable on any page.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ import svg
 from rewindow.errors import visible_lines
 
 MARGIN, PAD, ROW_GAP, HEAD = 18.0, 10.0, 34.0, 26.0
-"""Space around the drawing; space within a box; space between two layers; space for the title of a sub-topology."""
+"""Space (pixels): around the drawing, within a box, between two layers, and for the title of a sub-topology."""
 GAP, LINE_WIDTH = 22.0, 10.0
-"""Space between two boxes of a layer; width that a line takes where it passes a layer."""
+"""Space between two boxes of a layer, and width of a line that passes a layer (pixels)."""
 LINE, TITLE, TEXT = 16.0, 12, 11
-"""The height of a line of text; the font size of titles; the font size of other text."""
+"""The height of a line of text, the font size of titles, and the font size of other text (pixels)."""
 _LETTER = 0.62
 """The width of a character, as a share of the font size, in the widest of the common monospaced fonts."""
 _LONGEST, _MOST_LINES = 44, 3
-"""The maximum number of characters in a line of a description, and of lines. The tooltip has the full description."""
+"""A description is shown with at most this many characters per line and at most this many lines. The tooltip has all of it."""
 _TIP = 8.0
 """The length of the tip of an arrow."""
 _TURNS = 12
-"""The number of passes that improve the order within layers, and of passes that improve the positions."""
+"""How many passes improve the order within layers, and how many improve the positions."""
 
 _FONT = "ui-monospace, 'Liberation Mono', Menlo, Consolas, monospace"
 _LIGHT = {
@@ -57,7 +57,7 @@ _DARK = {
     "store": ("#2e2438", "#c39ad6"),
 }
 _INK, _SOFT, _ARROW = ("#1b2330", "#e4e9f0"), ("#4a5562", "#aab6c3"), ("#52606d", "#a9b4bf")
-"""Colours of text, secondary text and arrows. Each has a value for light and a value for dark."""
+"""The colours of text, secondary text and arrows, each as a pair: for light and for dark screens."""
 
 Edge = tuple[str, str]
 """The names of two connected boxes, the upper box first."""
@@ -72,7 +72,7 @@ class _Pass:
 
 
 _Item = str | _Pass
-"""What stands side by side in a layer: the name of a box, or the passing of an edge."""
+"""An item of a layer: the name of a box, or the point at which an edge passes the layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +112,10 @@ class Picture:
     layers: Mapping[str, int]
     """The layer of each box, from 0 at the top."""
     centres: Mapping[_Item, float]
-    """The x coordinate of the centre of each box, and of each passing of an edge."""
+    """The x coordinate of the centre of each box, and of each point at which an edge passes a layer."""
     tops: Sequence[float]
     heights: Sequence[float]
-    """The y coordinates at which the layers begin are in ``tops``, their heights in ``heights``."""
+    """``tops`` are the y coordinates at which the layers begin, ``heights`` the heights of the layers."""
     width: float
     height: float
 
@@ -221,9 +221,9 @@ def _text_width(text: str, size: float) -> float:
 
 
 def _layers(boxes: Collection[Box], edges: Sequence[Edge]) -> dict[str, int]:
-    """Return the layer of each box: below all boxes that lead to it, and below all earlier sub-topologies.
+    """Return the layer of each box. A box is below all boxes from which edges lead to it, and below all earlier sub-topologies.
 
-    ``boxes`` must be in an order in which each box comes after the boxes above it.
+    In ``boxes``, each box must come after the boxes above it.
     """
     above: dict[str, list[str]] = {box.name: [] for box in boxes}
     below: dict[str, list[str]] = {box.name: [] for box in boxes}
@@ -236,7 +236,7 @@ def _layers(boxes: Collection[Box], edges: Sequence[Edge]) -> dict[str, int]:
         members = [box.name for box in boxes if box.part == part]
         for name in members:
             layers[name] = max([start, *(layers[upper] + 1 for upper in above[name])])
-        for name in members:  # a box without a box above it moves down next to the box that it leads to
+        for name in members:  # a box with no box above it is placed just above the first box it leads to
             if not above[name] and below[name]:
                 layers[name] = max(start, min(layers[lower] for lower in below[name] if lower in layers) - 1)
         start = 1 + max(layers[name] for name in members)
@@ -329,11 +329,12 @@ def _index_of(row: Sequence[_Item]) -> dict[_Item, int]:
 
 
 def _spread(row: Sequence[_Item], wanted: Mapping[_Item, float], widths: Mapping[_Item, float]) -> dict[_Item, float]:
-    """Return the positions of a layer's items: without overlaps, and nearest to ``wanted`` by least squares."""
+    """Return the positions of a layer's items: without overlaps, and as close to ``wanted`` as possible (least squares)."""
     offsets = [0.0]
     for item, following in pairwise(row):
         offsets.append(offsets[-1] + (widths[item] + widths[following]) / 2 + GAP)
-    # A block is a group of neighbouring items that share a position: the sum of their wanted positions, and their number.
+    # A block is a group of neighbouring items that share a position. It is stored as (sum of wanted positions, number of
+    # items).
     blocks: list[tuple[float, int]] = []
     for item, offset in zip(row, offsets, strict=False):
         blocks.append((wanted[item] - offset, 1))

@@ -1,4 +1,4 @@
-"""Test topologies in milliseconds without Spark, by feeding records to the real tasks. For users' own tests."""
+"""Test topologies in milliseconds and without Spark. Tests feed records to the real tasks. For users' own tests."""
 
 from rewindow.streams.settings import Limits, Semantics, Settings
 from rewindow.testing.driver import TopologyTestDriver

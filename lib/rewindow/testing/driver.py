@@ -1,4 +1,4 @@
-"""`TopologyTestDriver`: pipe records into a topology and read the records that the topology sends."""
+"""`TopologyTestDriver`: pipe records into a topology and read the records that it sends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rewindow.testing.local_task import Blueprint, LocalTask
 from rewindow.testing.partition_group import InvalidTimestamp, PartitionGroup, Picked
 
 Input = tuple[str, Any, Any, int]
-"""Topic, key, value, timestamp (epoch ms)."""
+"""(topic, key, value, timestamp in epoch ms)."""
 
 
 class TopologyTestDriver:
@@ -155,7 +155,7 @@ class TopologyTestDriver:
         self._process_ready()
 
     def advance_watermark(self, watermark_ms: int) -> None:
-        """End the epoch with a watermark. Records up to it no longer wait (D16, D22).
+        """End the epoch with a watermark. Records up to the watermark no longer wait (D16, D22).
 
         Raises `ConfigError` if the watermark is below the present one.
         """
@@ -179,10 +179,10 @@ class TopologyTestDriver:
     def cut(self) -> None:
         """End the epoch and the run: checkpoint every task, discard it, and restore a new task.
 
-        By L2 (cut invariance) this has no visible effect, unless code keeps state outside stores: in a processor's fields, or in
-        modules, classes, defaults and closures. State outside processors is lost only if the driver was given a function that
-        builds the topology. The modules of the function are then imported anew, and a `RuntimeWarning` names the variables that
-        held state. Raises `ConfigError` if the function cannot be found again, or builds another topology.
+        By L2 (cut invariance) this has no visible effect, unless code keeps state outside stores: in a processor's fields, or
+        in modules, classes, defaults and closures. State outside processors is lost only if the driver was given a function
+        that builds the topology. Then the modules of the function are imported anew, and a `RuntimeWarning` names the variables
+        that held state. Raises `ConfigError` if the function cannot be found again, or builds another topology.
         """
         self._check_open()
         self._end_epoch(UNKNOWN, released_ms=UNKNOWN)
@@ -213,7 +213,7 @@ class TopologyTestDriver:
         return sent
 
     def store(self, name: str) -> dict[Any, Any]:
-        """Return a copy of a store's keys and values from all partitions, which later records do not change.
+        """Return a copy of a store's keys and values from all partitions. Later records do not change the copy.
 
         Raises `ConfigError` for an unknown store.
         """
@@ -228,12 +228,12 @@ class TopologyTestDriver:
         return {key: value for task in tasks for key, value in task.stores[name].rows()}
 
     def checkpoints(self) -> list[str]:
-        """Return every task's checkpoint as text, upstream first. Equal texts mean equal states."""
+        """Return every task's checkpoint as text, upstream tasks first. Equal texts mean equal states."""
         return [queued.local.checkpoint() for queued in self._tasks]
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
-        """All metrics since the start, as in the metrics table: one dictionary per measure."""
+        """All metrics since the start, as in the metrics table: one dictionary per task, node and metric."""
         rows = [*self._past_metrics]
         for queued in self._tasks:
             rows += [*queued.local.task.metrics_rows, *queued.group.metrics.as_rows()]
@@ -266,7 +266,7 @@ class TopologyTestDriver:
 
     @property
     def schedules(self) -> list[Schedule]:
-        """The active schedules, by task, then in the order in which they were registered."""
+        """The active schedules, by task, and within a task in the order in which they were registered."""
         return [schedule for queued in self._tasks for schedule in queued.local.task.task_context.schedules]
 
     @property
@@ -276,7 +276,7 @@ class TopologyTestDriver:
 
     @property
     def ties(self) -> int:
-        """How many records were taken before another record with the same timestamp only because of the order of topics."""
+        """How many times the order of topics alone decided which of two records with the same timestamp was processed first."""
         return sum(queued.group.ties for queued in self._tasks)
 
     def _warn_of_unaligned(self) -> None:
@@ -300,7 +300,7 @@ class TopologyTestDriver:
         timestamp = record.timestamp
         key, value = self._blueprint.round_trip(sink, record)
         if not sink.is_internal:
-            self._sent.append((sink.topic, deepcopy(record)))  # the sender may still modify it
+            self._sent.append((sink.topic, deepcopy(record)))  # the sender may modify its record later
             return
         to = range(self._partitions) if sink.is_global else (partition_for(sink, record, self._partitions),)
         for reader in to:
@@ -308,7 +308,7 @@ class TopologyTestDriver:
                 queued.enqueue(sink.topic, key, value, timestamp)
 
     def _process_ready(self) -> None:
-        """Process all ready records. After each record, it is the turn of the first ready task; see `_QueuedTask.turn`."""
+        """Process all records that are ready, one at a time. Each time, the first ready task (`_QueuedTask.turn`) is next."""
         while any(self._step(queued) for queued in self._next_first):
             pass
 
@@ -322,7 +322,7 @@ class TopologyTestDriver:
 
     def _end_epoch(self, watermark_ms: int, *, released_ms: int, is_final: bool = False) -> None:
         if watermark_ms != UNKNOWN or is_final:
-            self._epochs += 1  # a cut does not count, because it must have no visible effect
+            self._epochs += 1  # epochs made by a cut do not count, because a cut must have no visible effect
         for queued in self._tasks:
             released = {p: released_ms for p in queued.group.partition_times if not queued.is_internal(p.topic)}
             while released_ms != UNKNOWN and (picked := queued.group.pick(released)) is not None:

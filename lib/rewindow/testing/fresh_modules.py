@@ -1,6 +1,6 @@
 """Build a topology again from freshly imported modules, as the process of a later run does.
 
-State that code kept in its modules, classes, default arguments and caches is then lost, as between two runs.
+State that code kept in its modules, classes, default arguments and caches is then lost, as it is between two runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def can_be_found_again(build: Callable[..., Any]) -> bool:
-    """Return whether the function can be found again in a fresh import of its module."""
+    """Return whether a fresh import of the function's module would give this function again."""
     function = build.func if isinstance(build, partial) else build
     return (
         isinstance(function, FunctionType)
@@ -39,7 +39,7 @@ class Rebuilding:
     """Builds a topology repeatedly, each time from freshly imported modules."""
 
     def __init__(self, build: Build) -> None:
-        """Build the topology a first time, from the modules that the test has imported.
+        """Build the topology for the first time, from the modules that the test has imported.
 
         Raises `ConfigError` for a function that cannot be found again.
         """
@@ -94,9 +94,9 @@ class Rebuilding:
 
 @contextmanager
 def without_modules(is_hidden: Callable[[str, ModuleType], bool]) -> Iterator[dict[str, ModuleType]]:
-    """In this block, imports do not find the modules that ``is_hidden`` selects. Yield these modules by name.
+    """In this block, imports do not find the modules that ``is_hidden`` selects. Yields these modules by name.
 
-    After the block, imports find these modules again. Modules that ``is_hidden`` selects and that the block imported are removed.
+    After the block, imports find these modules again. Their fresh versions, which the block has imported, are removed.
     """
     known = {name: module for name, module in list(sys.modules.items()) if is_hidden(name, module)}
     for one in known:
@@ -130,7 +130,8 @@ def _paths(module: ModuleType) -> Iterator[str]:
 
 
 def _is_below(root: Path, path: str) -> bool:
-    # This compares texts, because a cut checks every module of the process. With `Path`s, that took half of a transcript's time.
+    # Paths are compared as text, because a cut checks every module of the process. With `Path`s, this took half of a
+    # transcript's time.
     return path.startswith(f"{root}{os.sep}") and "site-packages" not in path and not path.endswith((".so", ".pyd"))
 
 
@@ -158,7 +159,7 @@ def _differs(value: Any, fresh: Any) -> bool:
 
 
 def _held_by(function: Any) -> str:
-    """Return the default arguments of a function and the values that were set on it as attributes, as text."""
+    """Return, as text, a function's default arguments and the values that were set on it as attributes."""
     attributes = {
         name: one for name, one in vars(function).items() if isinstance(one, int | str | float | list | dict | set)
     }
@@ -166,7 +167,7 @@ def _held_by(function: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """Return a value as text without addresses. For an object without its own `repr`, the text has the object's fields."""
+    """Return a value as text without memory addresses. If an object has no `repr` of its own, the text has its fields."""
     text = _ADDRESS.sub("", repr(value))
     is_bare = vars(object)["__repr__"] is getattr(type(value), "__repr__", None)
     return f"{text} {_ADDRESS.sub('', repr(vars(value)))}" if is_bare and hasattr(value, "__dict__") else text

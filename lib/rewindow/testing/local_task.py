@@ -27,18 +27,18 @@ _Deliver = Callable[[SinkNode, int, Record, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """The values that all tasks of a topology share. They are computed once."""
+    """Values that all tasks of a topology share and that are computed once."""
 
     topology: Topology
     parts: tuple[SubTopology, ...]
     logs: LogShapes
     sinks: LogShapes
-    """The shapes of key and value that the sink of each topic writes."""
+    """For each topic, the shapes of the key and value that its sink writes."""
     config: TaskConfig
 
     @classmethod
     def of(cls, topology: Topology, semantics: Semantics, settings: Settings | None = None) -> Blueprint:
-        """Analyse a topology. Logs have no typed columns here, so their keys and values are JSON text in checkpoints."""
+        """Analyse a topology. The logs have no typed columns here, so checkpoints have their keys and values as JSON text."""
         parts = topology.sub_topologies()
         topics = [source.topic for part in parts for source in part.sources if not source.is_internal]
         logs = {topic: (scalar_shape("key", "json"), scalar_shape("value", "json")) for topic in topics}
@@ -47,9 +47,9 @@ class Blueprint:
         return cls(topology, parts, logs, sinks, config)
 
     def round_trip(self, sink: SinkNode, record: Record) -> tuple[Any, Any]:
-        """Return a record's key and value as they are read back from the sink's table.
+        """Return a record's key and value as a reader of the sink's table gets them.
 
-        Raises `DataError`, which names the topic, for values that do not fit its columns, as a real run does.
+        As in a real run, raises `DataError`, which names the topic, for values that do not fit the columns.
         """
         shapes = self.sinks[sink.topic]
         try:
@@ -133,7 +133,7 @@ class MemorySpill:
 
 
 class LocalTask:
-    """A task with its checkpoint."""
+    """A task whose checkpoint is kept in memory."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class LocalTask:
     ) -> None:
         """Start a task. ``wall_clock_ms`` is the initial wall clock.
 
-        ``is_bound``: whether stores spill when they exceed ``store_memory``, as in a run.
+        ``is_bound``: whether stores spill when they exceed ``store_memory``, as they do in a run.
         """
         self._adopt(blueprint, part)
         self.partition = partition
@@ -161,7 +161,7 @@ class LocalTask:
         self.task = self._restored()
 
     def checkpoint(self) -> str:
-        """Update the checkpoint with the changes since the last one, and return it as text. Equal states give equal texts."""
+        """Add the changes since the last checkpoint to the checkpoint, and return it as text. Equal states give equal texts."""
         for name, store in self.task.stores.items():
             key_shape, value_shape = self._shapes[name]
             rows = self._changelogs[name]
@@ -177,7 +177,7 @@ class LocalTask:
     def restart(self, blueprint: Blueprint | None = None) -> None:
         """Discard the task and restore a new one from the last checkpoint.
 
-        ``blueprint``: a blueprint of the same topology that the new task uses instead of the present one.
+        ``blueprint``: a blueprint of the same topology, which the new task uses instead of the present one.
         """
         if blueprint is not None and blueprint is not self._blueprint:
             self._adopt(blueprint, blueprint.parts[self.part.index])
@@ -209,12 +209,12 @@ class LocalTask:
         key_shape, value_shape = self._shapes[name]
         return [
             (key_shape.decode(load_value(key)), value_shape.decode(load_value(value)))
-            # This is not the order of a run, because a restore must not depend on the order of the rows (L3).
+            # The rows are not in the order in which a run wrote them, because a restore must not depend on their order (L3).
             for key, value in sorted(self._changelogs[name].items())
         ]
 
     def _live_rows(self) -> dict[str, dict[str, str]]:
-        """Return the live rows of each store. Expired rows stay in the changelog but are invisible."""
+        """Return the live rows of each store. Expired rows stay in the changelog, but are invisible."""
         live = {}
         for name, store in self.task.stores.items():
             key_shape, value_shape = self._shapes[name]

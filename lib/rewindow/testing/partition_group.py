@@ -1,18 +1,19 @@
-"""Kafka's partition group decides which record a task takes next, and whether the task waits for more (KIP-353, KIP-695).
+"""Kafka's partition group decides which record a task processes next, and whether the task waits for more (KIP-353, KIP-695).
 
-A replay does not need this class, because landings are known. Ordering is one sort (`streams.ordering`), and the landings record
-the waiting (D16). The test driver uses the class to process records one by one, and tests use it to check the sort (L1).
+A replay does not need this class, because all landings are known: one sort orders the records (`streams.ordering`), and the
+landings record for which partitions the watermark waited (D16). The test driver uses the class to process records one by one,
+and tests use it to check the sort (L1).
 
 The rules:
 
-1. The partition whose head has the smallest timestamp is next. Ties go to the first partition of the group. Within a
+1. The partition whose first record has the smallest timestamp is next. Ties go to the first partition of the group. Within a
    partition, records keep their offset order.
-2. A record's timestamp is validated when the record becomes the head. An invalid (negative) timestamp fails, is skipped,
-   or is replaced by the partition time, which covers the records taken so far.
-3. A group is ready if each partition either has a record or timed out, and at least one has a record. An empty partition
-   whose lag is unknown or positive never times out. An empty partition without lag times out after it has been empty for
-   ``max_task_idle_ms``. Timers run one after the other, because the check stops at the first partition to wait for.
-   A partition of a global table is never waited for.
+2. A record's timestamp is validated when the record becomes the first of its partition (the head). An invalid (negative)
+   timestamp fails, is skipped, or is replaced by the partition time of the records processed so far.
+3. A group is ready if each partition either has a record or timed out, and at least one has a record. An empty partition whose
+   lag is unknown or positive never times out. An empty partition without lag times out after it has been empty for
+   ``max_task_idle_ms``. Timers run one after the other, because the check stops at the first partition to wait for. A task
+   never waits for a partition of a global table.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ NEVER_WAIT = -1
 
 
 class InvalidTimestamp(Enum):
-    """The treatment of a record with a negative timestamp."""
+    """What to do with a record with a negative timestamp."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -39,9 +40,9 @@ class InvalidTimestamp(Enum):
 
 
 class Picked(NamedTuple):
-    """A record taken from the group.
+    """A record that `PartitionGroup.pick` removed from the group.
 
-    ``is_corrupted``: the record was skipped. It has timestamp -1 and only advances the offset.
+    ``is_corrupted``: the record was skipped. Its timestamp is -1, and it only advances the offset.
     """
 
     partition: TopicPartition
@@ -53,7 +54,7 @@ class Picked(NamedTuple):
 
 
 class PartitionGroup:
-    """The queues of a task. Their order decides ties: topics as in the topology, then partitions."""
+    """The queues of a task's partitions. Their order decides ties: by topics as in the topology, then by partition numbers."""
 
     def __init__(
         self,
@@ -82,21 +83,22 @@ class PartitionGroup:
     def add(self, partition: TopicPartition, rows: Iterable[tuple[int, int, Any, Any]]) -> None:
         """Add records ``(offset, timestamp, key, value)`` to a partition's queue.
 
-        Raises `DataError` for an invalid timestamp at the head, unless the group skips such records or replaces their timestamp.
+        Raises `DataError` for an invalid timestamp at the head, unless the group skips such records or replaces their
+        timestamps.
         """
         self._queues[partition].add(rows)
 
     def set_lag(self, partition: TopicPartition, lag: int | None) -> None:
-        """Set the number of records that the log has beyond the records in the queue; None if it is unknown."""
+        """Set how many records of a partition's log are not in the queue yet; None if this is unknown."""
         self._lags[partition] = lag
 
     def set_partition_time(self, partition: TopicPartition, timestamp: int) -> None:
-        """Restore a partition time. Stream time becomes at least as large."""
+        """Restore a partition time. Stream time becomes at least as large as this time."""
         self._queues[partition].time_ms = timestamp
         self.stream_time_ms = max(self.stream_time_ms, timestamp)
 
     def is_ready(self, now_ms: int) -> bool:
-        """Return whether the task may take a record now (rule 3). Starts timers, and counts enforced processing."""
+        """Return whether the task may process a record now (rule 3). Starts timers, and counts enforced processing."""
         if self._max_idle_ms == NEVER_WAIT:
             return True
         given_up = held = awaited = 0
@@ -119,10 +121,10 @@ class PartitionGroup:
         return bool(held)
 
     def pick(self, released: Mapping[TopicPartition, int] | None = None) -> Picked | None:
-        """Take the next record, even if the group is not ready; None if there is no record.
+        """Remove and return the next record, even if the group is not ready; None if there is no record.
 
-        ``released`` maps partitions to the largest timestamp that may be taken. A head with a larger timestamp blocks its
-        partition.
+        ``released`` maps partitions to the largest timestamp of a record that may be removed. A head with a larger timestamp
+        blocks its partition.
         """
         best: _Queue | None = None
         tied = False
@@ -143,7 +145,7 @@ class PartitionGroup:
 
     @property
     def partition_times(self) -> dict[TopicPartition, int]:
-        """The largest timestamp taken from each partition, -1 before the first record."""
+        """The largest timestamp removed from each partition so far, -1 before the first record."""
         return {partition: queue.time_ms for partition, queue in self._queues.items()}
 
     def buffered(self, partition: TopicPartition | None = None) -> int:
@@ -153,7 +155,7 @@ class PartitionGroup:
 
 
 class _Queue:
-    """The records of a partition. Only the head's timestamp has been validated."""
+    """The records of a partition. Only the timestamp of the first record (the head) has been validated."""
 
     def __init__(self, partition: TopicPartition, invalid: InvalidTimestamp, skipped: Any) -> None:
         self.head: Picked | None = None
@@ -187,7 +189,8 @@ class _Queue:
                 dropped = Picked(self._partition, offset, UNKNOWN, None, None, is_corrupted=True)
             else:
                 self.head = Picked(self._partition, offset, timestamp, key, value)
-        # Kafka commits only offsets of taken records. So the last skipped record becomes the head. Taking it commits them all.
+        # Kafka commits only offsets of records that were processed. So the last skipped record becomes the head, and with it
+        # all are committed.
         self.head = self.head or dropped
 
     def _valid(self, offset: int, timestamp: int) -> int:

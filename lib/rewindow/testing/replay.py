@@ -1,7 +1,7 @@
 """A replay in memory. It makes outputs and checkpoints from epochs, in the order of a real run but without files.
 
-As in a run, each sub-topology processes all epochs, task by task, before the next sub-topology starts. Records that it sends
-through a repartition become an internal log (D21).
+As in a run, each sub-topology processes all epochs, task by task, before the next sub-topology starts. Records that a
+sub-topology sends through a repartition become an internal log (D21).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rewindow.testing.local_task import Blueprint, LocalTask
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """The records that a landing releases, ``(topic, key, value, timestamp)`` in offset order, and a watermark."""
+    """The records that a landing releases, as ``(topic, key, value, timestamp)`` in offset order, and a watermark."""
 
     records: tuple[tuple[str, Any, Any, int], ...] = ()
     watermark_ms: int = UNKNOWN
@@ -44,7 +44,7 @@ class Sent(NamedTuple):
 
 
 class LocalReplay:
-    """A branch in memory. Each call of `run` continues where the last one ended."""
+    """A branch in memory. Each call of `run` continues after the last one."""
 
     def __init__(
         self,
@@ -83,10 +83,11 @@ class LocalReplay:
     ) -> None:
         """Replay epochs, then checkpoint, discard and restore every task.
 
-        ``wall_clock_ms`` is the time to which the clock jumps after the records (D8, ``run``). The other parameters must not
-        change the result. With ``restarts=False``, the tasks are kept instead of restored. ``batch``: the maximum number of
-        records that a task, and so a `BatchProcessor`, gets at once. ``backwards``: run the tasks of each sub-topology in reverse
-        order.
+        ``wall_clock_ms`` is the time to which the clock jumps after the records (D8, ``run``).
+
+        The other parameters must not change the result. With ``restarts=False``, the tasks are kept instead of restored.
+        ``batch``: the maximum number of records that a task, and so a `BatchProcessor`, gets at once. ``backwards``: run the
+        tasks of each sub-topology in reverse order.
         """
         logs = [self._by_partition(epoch) for epoch in epochs]
         order = sorted(self._tasks, key=lambda index: (index[0], -index[1] if backwards else index[1]))
@@ -112,7 +113,7 @@ class LocalReplay:
 
     @property
     def metrics(self) -> dict[tuple[str, str, str, str], tuple[int, int, int | None, int | None]]:
-        """Count, total, minimum and maximum of each measure over the branch, by level, node, name and reason."""
+        """Count, total, minimum and maximum of each metric over the branch, by (level, node, name, reason)."""
         rows = [*self._past_metrics]
         for local in self._tasks.values():
             rows += local.task.metrics_rows
@@ -152,7 +153,7 @@ class LocalReplay:
             return rows.get((source.topic, local.partition), [])
         sent_to = 0 if source.is_global else local.partition
         emissions = self._internal.get((source.topic, sent_to, self._epoch), [])
-        # Several tasks may read one global table, so the next offset comes from the task.
+        # Several tasks may read one global table, so the task itself knows the next offset that it reads.
         return internal_log(emissions, local.task.offsets[source.topic])
 
     def _by_partition(self, epoch: Epoch) -> dict[tuple[str, int], list[tuple[int, int, Any, Any]]]:
@@ -167,7 +168,7 @@ class LocalReplay:
     def _deliver(self, sink: SinkNode, partition: int, record: Record, order_ms: int, number: int) -> None:
         key, value = self._blueprint.round_trip(sink, record)
         if not sink.is_internal:
-            # The sender may still modify the record.
+            # The sender may modify its record later.
             self._sent.append(Sent(sink.topic, partition, number, self._epoch, deepcopy(record)))
             return
         emission = Emission(order_ms, partition, number, record.timestamp, key, value)
@@ -176,7 +177,10 @@ class LocalReplay:
 
 
 def _batches(topics: Sequence[Sequence[Rows]], size: int | None) -> Iterator[Sequence[Sequence[Rows]]]:
-    """Yield the rows of all topics in batches of ``size`` records, in the order of L1; None: all rows at once."""
+    """Yield the rows of all topics in batches of ``size`` records, in the order of L1.
+
+    If ``size`` is None, yield all rows at once.
+    """
     if size is None:
         yield topics
         return

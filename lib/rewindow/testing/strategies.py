@@ -19,7 +19,7 @@ def records(
     max_ms: int = 60,
     max_size: int = 12,
 ) -> st.SearchStrategy[list[tuple[str, Any, Any, int]]]:
-    """Return a strategy for lists of ``(topic, key, value, timestamp)``, out of order and with many ties."""
+    """Return a strategy for lists of ``(topic, key, value, timestamp)``, out of order and with many equal timestamps."""
     values = st.integers(0, 9) if values is None else values
     one = st.tuples(st.sampled_from(topics), st.sampled_from(keys), values, st.integers(0, max_ms))
     return st.lists(one, max_size=max_size)
@@ -35,7 +35,10 @@ def epochs(
     max_ms: int = 60,
     max_epochs: int = 5,
 ) -> list[Epoch]:
-    """Return epochs with non-decreasing watermarks; the first epochs may have none. Records may be above or below a watermark."""
+    """Return epochs with non-decreasing watermarks; the first epochs may have none.
+
+    Records may be above or below the watermark.
+    """
     drawn = []
     watermark_ms = UNKNOWN
     for number in range(draw(st.integers(1, max_epochs))):

@@ -21,11 +21,15 @@ An ``expect`` step must list the records that the step before sent, in order. Ot
 ``metrics``    totals since the start, by ``name`` or ``name/reason``: ``{late-record-drop: 1}``
 ============== ==========================================================================================
 
-The topic may be omitted if the topology has only one. Times are epoch milliseconds or durations since the epoch. A mapping
-is a row, even within a value; ``!map {a: 1}`` is a dictionary, ``!decimal 10.50`` a ``Decimal``; a windowed key is
-``{key: ann, start: 0s, end: 1h}``. A step with ``error: some words`` must fail with these words in the message; records
-sent before the error need not be expected. A case may have ``with:`` (arguments of the topology's function), ``semantics``,
-``wall_clock``, ``max_task_idle`` (a duration or ``forever``) and ``partitions``. In a test:
+* The topic may be omitted if the topology has only one. Times are epoch milliseconds or durations since the epoch.
+* A mapping is a row, even within a value. ``!map {a: 1}`` is a dictionary, and ``!decimal 10.50`` a ``Decimal``. A windowed key
+  is ``{key: ann, start: 0s, end: 1h}``.
+* A step with ``error: some words`` must fail with these words in the message. Records sent before the error need not be
+  expected.
+* A case may have ``with:`` (arguments of the topology's function), ``semantics``, ``wall_clock``, ``max_task_idle`` (a duration
+  or ``forever``) and ``partitions``.
+
+In a test:
 
     @pytest.mark.parametrize("case", load("tests/low_activity.yaml"), ids=str)
     @pytest.mark.parametrize("cut", [False, True])
@@ -62,13 +66,13 @@ _PARTS = ("topic", "key", "value", "timestamp")
 
 
 class TranscriptError(AssertionError):
-    """A mismatch between a transcript and its topology. The message has the step, the expected and the sent records."""
+    """A transcript does not match its topology. The message has the step, and the expected and the sent records."""
 
 
 def check(
     transcript: Transcript, topology: Topology | Callable[..., Topology] | None = None, *, cut: bool = False
 ) -> None:
-    """Play a case, which must fail if it has ``fails``. ``cut``: restore every task between any two steps.
+    """Play a case. If the case has ``fails``, it must fail. ``cut``: restore every task between any two steps.
 
     Raises `TranscriptError`, which names the step.
     """
@@ -91,8 +95,9 @@ def play(
 ) -> None:
     """Play a case with its own topology or a given one. Raises `TranscriptError`, which names the failing step.
 
-    ``cut``: restore every task between any two steps. A topology that the case names, or that a function at the top level of a
-    module builds, is then built again from freshly imported modules. If a case fails only with cuts, the message says so.
+    ``cut``: restore every task between any two steps. If the case names its topology, or a function at the top level of a
+    module builds it, the topology is then built again from freshly imported modules. If a case fails only with cuts, the
+    message says so.
     """
     try:
         _play(transcript, topology, cut=cut)
@@ -214,7 +219,7 @@ def _shown(step: Mapping[str, Any]) -> str:
 
 
 def _topology(transcript: Transcript, given: Topology | Callable[..., Topology] | None) -> Topology | Build:
-    """Return a case's topology, or the function that builds it if the function can be found again after a cut."""
+    """Return a case's topology. If a function builds it and can be found again after a cut, return the function."""
     if isinstance(given, Topology):
         return given
     build = partial(given or _named_function(transcript.name, transcript.topology), **transcript.arguments)
@@ -247,7 +252,7 @@ def _named_function(case: str, reference: str | None) -> Callable[..., Topology]
 
 @contextmanager
 def _building(case: str) -> Iterator[None]:
-    """Add the case and the line of the user's code to an error in this block, which builds the case's topology.
+    """Add the case and the line of the user's code to errors in this block, which builds the case's topology.
 
     An error that is no `RewindowError` becomes a `ConfigError`.
     """
@@ -276,9 +281,9 @@ def _building(case: str) -> Iterator[None]:
 
 
 def _compared(wanted: Sequence[list[Any]], sent: Sequence[list[Any]]) -> str:
-    """Return a line for each record ``[topic, key, value, timestamp]``. Corresponding records follow each other.
+    """Return wanted and sent records as text, one ``[topic, key, value, timestamp]`` per line.
 
-    A record that was sent instead of another is marked with the names of the parts that differ.
+    A wanted record is followed by the record that was sent in its place, with the names of the parts that differ.
     """
     return "\n".join(f"{label:>12} {text}" for label, text in _lines(wanted, sent))
 
@@ -302,10 +307,10 @@ def _lines(wanted: Sequence[list[Any]], sent: Sequence[list[Any]]) -> Iterator[t
 
 
 def _counted(wanted: dict[str, int], rows: Sequence[dict[str, Any]]) -> str:
-    """Return a text about the metrics that do not exist or have other totals than wanted; empty without such metrics.
+    """Return a text about wanted metrics that do not exist or have other totals; ``""`` if there are none.
 
-    ``wanted`` maps ``name`` or ``name/reason`` to the total. For a metric of both tasks and nodes (``record-lateness``), the
-    tasks' totals count.
+    ``wanted`` maps ``name`` or ``name/reason`` to the total. If both tasks and nodes have a metric (``record-lateness``), the
+    totals of the tasks count.
     """
     wrong, known = [], {*KINDS, *(row["name"] for row in rows)}
     for metric, total in wanted.items():

@@ -33,7 +33,7 @@ _FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A test case. ``settings`` are arguments of the driver. A case with ``fails`` must fail with these words."""
+    """A test case. ``settings`` are arguments of the driver. If ``fails`` is set, the case must fail with these words."""
 
     name: str
     steps: tuple[Mapping[str, Any], ...]
@@ -59,7 +59,7 @@ def load(path: str | Path) -> list[Transcript]:
 
 
 def load_each(path: str | Path) -> Iterator[tuple[str, Transcript | ConfigError]]:
-    """Yield each case of a file: its name, and the case or the error in it. Cases after invalid YAML are not read."""
+    """Yield each case of a file: its name, and the case or the error in it. Cases after invalid YAML cannot be read."""
     number = 0
     try:
         for number, case in enumerate(_load_all(Path(path).read_text(encoding="utf-8")), start=1):
@@ -74,7 +74,7 @@ def load_each(path: str | Path) -> Iterator[tuple[str, Transcript | ConfigError]
 
 
 def as_given(value: Any) -> Any:
-    """Return a key or value of a transcript in the form in which a topology gets it.
+    """Return a key or value of a transcript as a topology gets it.
 
     As in a landed record, a mapping at any depth becomes a row if its names can be attributes, and otherwise a dictionary.
     """
@@ -87,7 +87,7 @@ def as_given(value: Any) -> Any:
 
 
 def yaml_value(value: Any) -> Any:
-    """Return a key or value of a record in the form in which YAML has it."""
+    """Return a key or value of a record as YAML would contain it."""
     if isinstance(value, Windowed):
         return {"key": yaml_value(value.key), "start": value.window.start_ms, "end": value.window.end_ms}
     if isinstance(value, Record | Window) or hasattr(value, "_fields"):
@@ -186,7 +186,7 @@ class _Map(dict[Any, Any]):
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain YAML, with the tags ``!map`` and ``!decimal``."""
+    """A YAML loader for plain values, and the tags ``!map`` and ``!decimal``."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - as in PyYAML
         seen = set[tuple[str, str]]()

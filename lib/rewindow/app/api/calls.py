@@ -1,9 +1,9 @@
 """Execute the calls of the API: one call at a time, with the project's code as it is on disk now, and with readable errors.
 
-A command of the command line imports the project's modules in a new process. But a notebook may have imported them before.
-Without this module, it would run the code from before an edit, or the package `jobs` of another project. Spark's workers live as
-long as the process. Local workers import the code anew for each task. Remote workers keep the code that was sent when the session
-started.
+Each command of the command line imports the project's modules in a new process. But a notebook may have imported them earlier.
+Without this module, a call would then run the code from before an edit, or the package `jobs` of another project. The same is
+true of Spark's workers, which live as long as the process. So local workers import the code anew for each task. Remote workers
+keep the code that was sent when the session started.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from rewindow.testing.fresh_modules import is_of_project, without_modules
 LOGGER = "rewindow"
 """The logger of the standard library to which each step is logged, at level INFO."""
 _ONE = RLock()
-"""The lock with which a process executes one call at a time. Calls must not overlap: they import modules, and may start
-Spark."""
+"""The lock by which a process executes one call at a time. Calls must not overlap, because they import modules, and may
+start Spark."""
 _REUSE = "spark.python.worker.reuse"
 
 
@@ -50,7 +50,7 @@ class Context:
         """Yield the project and an observer of steps. Any error in the block is raised as a `RewindowError`.
 
         A notebook shows only the error's message, unless the project was loaded with ``debug``. A `KeyboardInterrupt` is raised
-        unchanged, with a note that says which results were kept.
+        unchanged, with a note on which results of the command were kept.
         """
         watch = Watch(log=_log())
         with _ONE, own_code(self._project.root):
@@ -92,7 +92,10 @@ def _log() -> structlog.typing.FilteringBoundLogger:
 
 @contextmanager
 def own_code(root: Path) -> Iterator[None]:
-    """In this block, imports find the modules of a project first, as they are on disk now. Afterwards restore earlier imports."""
+    """In this block, imports find the modules of a project first, as they are on disk now.
+
+    Afterwards, restore earlier imports.
+    """
     provided = _provided_by(root)
 
     def is_hidden(name: str, module: ModuleType) -> bool:
@@ -103,7 +106,7 @@ def own_code(root: Path) -> Iterator[None]:
 
     path, writes_none = list(sys.path), sys.dont_write_bytecode
     sys.path[:] = [str(root), *(folder for folder in path if folder != str(root))]
-    # If a file were edited twice within a second, bytecode of the first edit would count as current. So none is written.
+    # No bytecode is written. If a file is edited twice within a second, Python takes bytecode of the first edit as current.
     sys.dont_write_bytecode = True
     importlib.invalidate_caches()
     try:
@@ -121,7 +124,7 @@ def _provided_by(root: Path) -> set[str]:
 
 
 def with_new_workers(target: TargetConfig) -> TargetConfig:
-    """Return a target whose local Spark starts a new worker for each task.
+    """Return the target changed so that its local Spark starts a new worker for each task.
 
     A used worker would keep the code that it imported for an earlier call.
     """
@@ -131,10 +134,10 @@ def with_new_workers(target: TargetConfig) -> TargetConfig:
 
 
 class RemoteCode:
-    """The project's code that the remote workers of this process's Spark session import. Local workers need no check."""
+    """The project's code on the remote workers of this process's Spark session. Local workers need no check."""
 
     _sent: ClassVar[tuple[Path, str] | None] = None
-    """The folder of the project that was sent to the workers, and the digest of its code. All callers in a process share one
+    """The folder of the project that was sent to the workers, and the digest of its code. All calls in a process share one
     session."""
 
     def __init__(self, root: Path, target: TargetConfig) -> None:

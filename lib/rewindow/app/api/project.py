@@ -80,7 +80,7 @@ class Project:
 
     @property
     def feeds(self) -> Listing:
-        """The feeds with their status, which says whether their sources have something new."""
+        """The feeds of the project, each with a status that says whether its sources have new rows."""
         with self._context.command() as (project, _):
             return Listing(list_feeds(project))
 
@@ -158,11 +158,11 @@ class Project:
     ) -> Run:
         """Replay the new landings of a job in one run and return that run. Without new landings, return the branch's last run.
 
-        ``land``: land the job's feed first. ``through``: stop after this landing, or at this event time. ``until``: take only
-        complete intervals of arrival up to this time. ``final``: close every window, and seal the branch. ``replan``: discard the
-        plan of an attempt that did not finish. ``drop_buffered``: discard the records of a removed suppress. ``accept_changes``:
-        resume from a checkpoint of different code if its stores are compatible. ``takeover``: fence an attempt that is still
-        running.
+        ``land``: land the job's feed first. ``through``: stop after this landing, or at this event time. ``until``: replay only
+        complete intervals of arrival up to this time. ``final``: close every window, and seal the branch, so that it gets no
+        more runs. ``replan``: discard the plan of an attempt that did not finish. ``drop_buffered``: discard the records of a
+        removed suppress. ``accept_changes``: resume from a checkpoint of different code if its stores are compatible.
+        ``takeover``: fence an attempt that is still running.
         """
         with self._context.command() as (project, watch):
             landed = None
@@ -220,9 +220,9 @@ class Project:
     ) -> Backfill:
         """Replay history on a branch with its own tables. Published tables do not change until `promote`.
 
-        ``start`` and ``end``: an event time, the number of a landing, or a run (``main/3``). The start is rounded down to the
-        start of a run. The default end is the end of main. ``branch``: the branch to create, or to continue if it exists; default
-        ``backfill-N``.
+        ``start`` and ``end`` are each an event time, the number of a landing, or a run (``main/3``). The start is rounded down
+        to the start of a run. By default, the end is the end of main. ``branch``: the branch to create, or to continue if it
+        exists; default ``backfill-N``.
         """
         with self._context.command() as (project, watch):
             branches = JobBranches(project, job)
@@ -245,7 +245,7 @@ class Project:
             return Diff(job, compared, tuple(code))
 
     def promote(self, job: str, branch: str, *, into: str = MAIN) -> Outcome:
-        """Let a branch take the epochs that ``into`` has taken, then publish it in place of ``into``, in one commit per table."""
+        """Run a branch up to the last epoch of ``into``, then publish it in place of ``into``, in one commit per table."""
         with self._context.command() as (project, watch):
             done = JobBranches(project, job).promote(branch, into, watch)
             return Outcome(done, tuple(promoted_lines(job, done)))
@@ -253,8 +253,8 @@ class Project:
     def publish(self, job: str, *, accept: bool = False, run: RunName | None = None, branch: str = MAIN) -> Outcome:
         """Publish the committed runs of a branch.
 
-        ``accept``: also publish a run on hold. ``run``: which run on hold; may be omitted if there is only one. ``on_hold`` of
-        the result lists the runs that are still on hold.
+        ``accept``: also publish a run on hold. ``run``: which run on hold; may be omitted if there is only one. In the result,
+        ``on_hold`` lists the runs that are still on hold.
         """
         with self._context.command() as (project, watch):
             done = publish(project, job, branch, accepts=accept, run=_text(run), on_step=watch)
@@ -263,8 +263,8 @@ class Project:
     def verify(self, job: str, *runs: RunName, branch: str = MAIN) -> Verification:
         """Replay committed runs, by default the last one, in a different layout on Spark, and compare every row.
 
-        If this process started Spark before the call, Spark's workers hash texts as in a run. Then the call may not find code
-        that depends on the order of a set. The command `rewindow verify` starts Spark with another hash seed.
+        Code that depends on the order of a set may go unnoticed if this process had already started Spark. Spark's workers then
+        hash texts as in a run. The command `rewindow verify` starts Spark with another hash seed.
         """
         with self._context.command() as (project, watch):
             return Verification(job, tuple(JobBranches(project, job).verify(branch, list(map(str, runs)), watch)))
@@ -293,7 +293,7 @@ class Project:
 
 
 def _text(value: int | Time | None) -> str | None:
-    """Return a value as text, as the command line takes it."""
+    """Return a value as text in the form that the command line accepts."""
     if value is None:
         return None
     return value.isoformat() if isinstance(value, date) else str(value)

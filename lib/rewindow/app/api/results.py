@@ -113,7 +113,7 @@ class Outcome(Mapping[str, Any]):
 
 
 def outcome_of_landing(feed: str, landed: LandReport) -> Outcome:
-    """Return the sentences and values that `land` prints, warnings first."""
+    """Return the result of `land`: its JSON values, and the sentences that it prints, warnings first."""
     warnings = (f"warning: {warning}" for warning in landed.warnings)
     return Outcome(landed.as_json(), (*warnings, *landed_lines(feed, landed)))
 
@@ -184,8 +184,8 @@ class Job:
     name: str
     feed: str
     status: Entry = field(repr=False)
-    """What `rewindow ls` shows of the job: ``status``, ``detail``, the last landing that the job took, the number of landings
-    that wait."""
+    """What `rewindow ls` shows of the job: ``status``, ``detail``, the last landing that the job has processed, and the
+    number of landings that wait."""
     topology: Graph = field(repr=False)
     outputs: Mapping[str, str]
     """The outputs, as a mapping from topic to table."""
@@ -217,31 +217,34 @@ def described_job(status: Entry, tables: Mapping[str, str], explained: Mapping[s
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Diff:
-    """How the outputs of two branches differ, key by key, over the epochs that both replayed since they diverged."""
+    """How the outputs of two branches differ, key by key, over the epochs that both replayed after their last common run."""
 
     job: str
     compared: Compared
-    """What was compared: ``first`` and ``second``, the branches; ``shared``, the last run that both branches have; ``epochs``, a
+    """What was compared. ``first`` and ``second`` are the branches, ``shared`` the last run that both have, and ``epochs`` a
     range of epoch numbers, empty if nothing was compared."""
     code: tuple[str, ...]
     """How the code of the branches' last runs differs. Empty if the outputs are equal."""
 
     @property
     def are_equal(self) -> bool:
-        """Whether no output differs. False if a run on hold left nothing to compare; `rewindow diff` then exits with 79."""
+        """Whether no output differs.
+
+        False if a run on hold left nothing to compare; in that case, `rewindow diff` exits with 79.
+        """
         return self.compared.are_equal
 
     @property
     def on_hold(self) -> Sequence[Hold]:
         """The first run on hold of each branch that has one, as JSON values.
 
-        Its rows and those of later runs were not compared.
+        The rows of these runs and of later runs were not compared.
         """
         return self.compared.on_hold
 
     @property
     def outputs(self) -> Mapping[str, TableDiff]:
-        """Maps an output to its diff: how many keys are equal, different or only on one branch, and samples that differ."""
+        """Maps each output to its diff: how many keys are equal, different or only on one branch, with samples."""
         return self.compared.diffs
 
     def __repr__(self) -> str:
@@ -272,7 +275,7 @@ class Diff:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verification:
-    """The runs that were replayed in another layout, and the rows that differ between each run and its replay."""
+    """Runs that were replayed in another layout, and the rows that differ between each run and its replay."""
 
     job: str
     checked: tuple[Verified, ...]
@@ -321,7 +324,7 @@ class JobReport:
         return "\n".join(self.verdict)
 
     def _repr_html_(self) -> str:
-        # The page is in a frame, so that its style sheet does not change the notebook.
+        # The page is in a frame, so that its style sheet does not affect the notebook.
         frame = (
             '<iframe srcdoc="{}" style="width:100%;height:600px;border:1px solid #8888" sandbox="" title="{}"></iframe>'
         )

@@ -1,4 +1,4 @@
-"""The rows of an output table or of a store as of a run, in Arrow, pandas and Spark. Times are in UTC, runs are shown by name."""
+"""The rows of an output table or a store as of a run, for Arrow, pandas and Spark. Times are in UTC. Runs are shown by name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _SHOWN, _MOST_READ = 10, 100_000
-"""The maximum number of rows that a notebook shows, and the number of rows above which it shows none."""
+"""A notebook shows at most the first number of rows. If there are more rows than the second number, it shows none."""
 RUN = "_run"
 INTERNAL = ("_epoch", "_partition", "_offset")
 """Columns of output tables that only rewindow needs: the epoch, partition and offset of each row."""
@@ -44,7 +44,7 @@ class Rows:
 
     Times in rewindow's own columns (``_timestamp``, the bounds of windows) are timestamps in UTC. They are null if the time is
     unknown or the end of time. ``_run`` is the name of the run that wrote the row. All other columns are as they are stored. If
-    the run was rewound meanwhile, the methods raise `UsageError` (2).
+    the run was rewound in the meantime, the methods raise `UsageError` (2).
     """
 
     _source: OutputSource | StoreSource = field(repr=False)
@@ -128,14 +128,14 @@ class Output(Rows):
     def current(self) -> pa.Table:
         """Return the last row of each key as of the run, without deleted keys.
 
-        These are the rows of a table of the topology.
+        If the output is a table of the topology, these rows are its content.
         """
         with self._context.command() as (project, _):
             return self._source.arrow(project, is_current=True)
 
 
 class State(Rows):
-    """The entries of a store after a run."""
+    """The entries of a store as of a run."""
 
     __slots__ = ()
 
@@ -146,7 +146,7 @@ def _as_of(rows: Rows) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source of a job's rows as of a run. Each call looks the run up again, so it refuses a run that was rewound since."""
+    """Where the rows of a job as of a run come from. Each call looks the run up again and refuses it if it was rewound."""
 
     job: str
     branch: str
@@ -161,14 +161,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class OutputSource(Source):
-    """The source of the rows that a branch wrote to an output table up to and including one run."""
+    """The rows that a branch wrote to an output table up to and including one run."""
 
     def most_rows(self, project: OpenProject) -> int:
         """Return the number of rows. Only the ledger is read."""
         return sum(run.commit.rows_in(f"{OUTPUT}{self.name}") for run in self.as_of(project).runs)
 
     def arrow(self, project: OpenProject, *, is_current: bool = False) -> pa.Table:
-        """Return the rows, or with ``is_current`` the `current_rows`, in the order of timestamp, record and key.
+        """Return the rows, or with ``is_current`` only the `current_rows`, in the order of timestamp, record and key.
 
         Raises `StorageError` (74) if the table was altered.
         """
@@ -185,7 +185,7 @@ class OutputSource(Source):
         """Return the rows as a data frame. Spark reads them when the frame is used."""
         used = session or project.spark
         table, keys, runs = self._table(project)
-        # The Spark that rewindow starts has no client for a bucket, so this process reads such a table.
+        # The Spark that rewindow starts has no client for buckets, so this process reads tables in a bucket.
         if project.tables.version_of(table) is None or (session is None and is_uri(project.tables.location_of(table))):
             return used.createDataFrame(for_spark(self.arrow(project)))
         frame: DataFrame = project.tables.frame(used, table)
@@ -219,7 +219,7 @@ class OutputSource(Source):
 
 @dataclass(frozen=True, slots=True)
 class StoreSource(Source):
-    """The entries of a store after a run."""
+    """The source of the entries of a store as of a run."""
 
     def most_rows(self, project: OpenProject) -> int:
         """Return how many changelog rows a restore reads. Only the ledger is read."""
@@ -281,18 +281,18 @@ def store_source(project: OpenProject, job: str, store: str, *, branch: str, run
 
 
 def _rows(project: OpenProject, table: TableSpec, runs: Mapping[int, str]) -> pa.Table:
-    """Return the stored rows of these runs."""
+    """Return the stored rows that these runs wrote."""
     if project.tables.version_of(table) is None:
         return arrow_schema(table.columns).empty_table()
     return project.tables.rows_of_runs(table, runs)
 
 
 def readable(rows: pa.Table, keys: Sequence[str], runs: Mapping[int, str] | None = None) -> pa.Table:
-    """Return rows with timestamps in rewindow's own columns of times, and in ``_run`` the name of the run.
+    """Return rows with timestamps in rewindow's own columns of times, and with the name of the run in ``_run``.
 
-    ``keys``: the key columns. They decide whether a column is the bound of a window, or a field with the name of a bound.
-    ``runs``: maps each ledger row to the run's name; None leaves ``_run`` as it is. A time that is unknown, or the end of time,
-    becomes null.
+    ``keys``: the key columns. They show whether a column is the bound of a window, or only a field with the name of a bound.
+    ``runs`` maps each ledger row to the run's name. With None, ``_run`` is unchanged. A time that is unknown, or the end of
+    time, becomes null.
     """
     times, shown = time_columns(keys), {}
     for name, column in zip(rows.column_names, rows.columns, strict=True):
@@ -308,7 +308,7 @@ def readable(rows: pa.Table, keys: Sequence[str], runs: Mapping[int, str] | None
 
 
 def to_pandas(rows: pa.Table) -> Any:
-    """Return rows as a pandas data frame. Whole numbers stay whole and exact in columns with nulls, too."""
+    """Return rows as a pandas data frame. Whole numbers stay whole and exact, even in columns with nulls."""
     import pandas as pd  # noqa: PLC0415 - it takes a second, and only this function needs it
 
     exact = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
@@ -334,7 +334,7 @@ def readable_frame(
 
 
 def for_spark(rows: pa.Table) -> pa.Table:
-    """Return rows with times in microseconds, because Spark has no other unit."""
+    """Return rows with times in microseconds, the only unit that Spark has."""
     fields = [
         field.with_type(pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(field.type) else field
         for field in rows.schema

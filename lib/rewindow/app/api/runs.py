@@ -1,4 +1,4 @@
-"""Runs of a job: the records that each run took, the rows that it wrote, and the tables and stores as of the run."""
+"""Runs of a job: the records that each run processed, the rows that it wrote, and the tables and stores as of the run."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class Run:
     reason: str | None
     """Why nothing was run; None for a new run."""
     epochs: tuple[int, int] | None
-    """The first and the last landing that the run took; None if it took no landing."""
+    """The first and the last landing that the run processed; None if it processed no landing."""
     records: Mapping[str, int]
-    """The number of records that the run took, by topic."""
+    """The number of records that the run processed, by topic."""
     rows: Mapping[str, int]
     """The number of rows that the run added, by output."""
     dropped: Mapping[str, Mapping[str, int]] | None
     """The numbers of records that the run dropped, by kind and reason: ``{"late": {"window-closed": 1}}``. None if the call did
     not execute the run."""
     hints: tuple[HintMessage, ...]
-    """Why outputs got no rows although the run took records."""
+    """Why outputs got no rows although the run processed records."""
     watermark_ms: int | None
     """The time through which the feed was complete."""
     is_final: bool
@@ -54,18 +54,19 @@ class Run:
     expectations: tuple[Observation, ...]
     """How the run's rows met the expectations of its outputs, in the order of the job's file. Each observation has ``is_met``."""
     is_published: bool
-    """Whether the output tables have the run's rows. They do not while this run or an earlier run of the branch is on hold."""
+    """Whether the output tables have the run's rows. They lack them while this run or an earlier run of the branch is on
+    hold."""
     _context: Context = field(repr=False, compare=False)
     landed: Outcome | None = None
     """If the call had `land=True`: what it landed before the run, with warnings."""
     completed: tuple[str, ...] = ()
-    """The runs that the call completed first. An earlier attempt had planned them and did not finish."""
+    """The runs that an earlier attempt had planned and did not finish. The call completed them before its own run."""
 
     def output(self, name: str | None = None) -> Output:
         """Return the rows of an output as of this run: all rows that the branch has published up to and including this run.
 
         ``name``: the output's topic or table; may be omitted if the job has only one output. Raises `UsageError` (2) for an
-        unknown output. Reading the rows raises `UsageError` (2) while this run or an earlier run of the branch is on hold.
+        unknown output. While this run or an earlier run of the branch is on hold, reading the rows raises `UsageError` (2).
         """
         with self._context.command() as (project, _):
             return Output(output_source(project, self.job, name, branch=self.branch, run=self._name), self._context)
@@ -157,16 +158,16 @@ def runs_of(context: Context, branch: Branch) -> Runs:
 
 
 def result_of(context: Context, job: str, branch: Branch, results: Sequence[RunReport | UpToDate]) -> Run:
-    """Return the last result of a command.
+    """Return the last result of a command as a run.
 
-    ``completed`` of the run names the runs of the earlier results, which an attempt that did not finish had planned.
+    Its ``completed`` names the runs of the earlier results, which an unfinished attempt had planned.
     """
     *before, last = results_of(context, job, branch, results)
     return replace(last, completed=tuple(run.name for run in before if run.name))
 
 
 def results_of(context: Context, job: str, branch: Branch, results: Iterable[RunReport | UpToDate]) -> Runs:
-    """Return the results of a command as runs of a branch. A result without a run becomes the branch's last run."""
+    """Return the results of a command as runs of a branch. If a result has no run, the branch's last run takes its place."""
     return Runs(_result(context, job, branch, result) for result in results)
 
 

@@ -1,1 +1,1 @@
-"""The command line: one module for each group of commands, and modules for what the commands print."""
+"""The command line: one module for each group of commands, and modules that print their results."""

@@ -139,7 +139,7 @@ def promote(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Catch a branch up with the epochs that main has taken, then publish it in place of main: one commit per table."""
+    """Run a branch up to the last epoch of main, then publish it in place of main: one commit per table."""
     printer = RunPrinter(as_json=as_json)
     with printer.progress() as on_step:
         done = _branches(folder, target, job, debug=debug).promote(branch, into, on_step)
@@ -205,7 +205,7 @@ def _rewound_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _print_backfilled(printer: RunPrinter, job: str, done: Backfilled, holds: Sequence[Hold]) -> None:
-    """Print the result of `backfill`: where the branch starts, its runs, and the commands that may follow."""
+    """Print the result of `backfill`: where the branch starts, its runs, and the commands that the user may run next."""
     if printer.as_json:
         branch = {"job": job, "branch": done.branch, "stands_on": done.stands_on, "from_epoch": done.first_epoch}
         kept = {"replaced": list(done.replaced), "continues": done.continues}

@@ -1,8 +1,8 @@
 """Names that a shell completes: jobs, feeds and targets from file names, branches and stores from the ledger in a folder.
 
-A shell shows everything that is printed as part of the line that is being typed. So nothing here prints or raises. If names
-cannot be found, none are offered. Only two kinds of files are read: the target's and, for names of tables, those of the jobs. No
-code of the project is executed.
+A shell inserts everything that is printed into the line that the user types. So nothing here prints or raises an error. If
+names cannot be found, none are offered. Only the target's file is read and, for names of tables, the files of the jobs. No code
+of the project is executed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rewindow.errors import visible
 from rewindow.tables.shared.paths import QUARANTINE
 
 _QUARANTINE = QUARANTINE.replace("/", ".")
-"""The name of the quarantine in the command `head`."""
+"""The name by which the command `head` refers to the quarantine."""
 
 Complete = Callable[[Any, str], list[str]]
 
@@ -60,7 +60,7 @@ def branches(ctx: Any, incomplete: str) -> list[str]:
 
 
 def stores(ctx: Any, incomplete: str) -> list[str]:
-    """Complete the stores of the job that was typed earlier in the line, as of the last run of each branch."""
+    """Complete the stores of the job that was typed earlier in the line: all stores that some branch has after its last run."""
 
     def found() -> set[str]:
         heads = [branch.head for branch in _state(ctx).branches.values()]
@@ -84,14 +84,14 @@ def _stems(ctx: Any, kind: Kind) -> Iterable[str]:
 
 
 def _state(ctx: Any) -> JobState:
-    """Return the state of the job in the command line; an empty state if the warehouse is no folder."""
+    """Return the state of the job in the command line; an empty state if the warehouse is not a local folder."""
     from rewindow.tables.delta.warehouse import DeltaTables
 
     root = _root(ctx)
     target = load_target(root, ctx.params.get("target") or "local")
     warehouse = location_of(root, target.warehouse)
-    # A warehouse in a bucket or a catalog is not read, because that is too slow while somebody types.
+    # A warehouse in a bucket or a catalog is not read, because reading it is too slow while somebody types.
     if "://" in warehouse or target.catalog is not None:
         return JobState()
-    # If the line ends with an option without a value, click has not parsed the arguments before it into `params`.
+    # If the line ends with an option without a value, click has not yet moved the arguments before it into `params`.
     return DeltaTables(warehouse).state(ctx.params["job"] or ctx.args[0])

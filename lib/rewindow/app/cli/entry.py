@@ -1,4 +1,4 @@
-"""The command line: its commands and their modules. Execute one command, print its error, and exit with the error's code."""
+"""The command line and its commands. Executes one command, prints its error, and exits with the exit code of this error."""
 
 from __future__ import annotations
 
@@ -70,14 +70,17 @@ class _Commands(TyperGroup):
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command of a command line. Once the command is loaded, call the function ``obj`` of the context."""
+        """Return the command of a command line. Once its module is loaded, call the function ``obj`` of the context."""
         resolved = super().resolve_command(ctx, args)
         if ctx.obj is not None:
             ctx.obj()
         return resolved
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command. After Ctrl-C, raise `Abort`, for which Typer prints nothing; `entry` then prints what was kept."""
+        """Run a command. After Ctrl-C, raise `Abort`, for which Typer prints nothing.
+
+        `entry` then prints which results were kept.
+        """
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
@@ -113,20 +116,23 @@ def root(
 
 
 _YOUNG_OBJECTS = 200_000
-"""The number of new objects after which Python searches for reference cycles. Python's default is 700."""
+"""Python searches for reference cycles after this many new objects. Its default is 700."""
 
 
 class _Output(io.FileIO):
     """A file descriptor that discards what cannot be written, so that a command always finishes its work.
 
-    A closed pipe is no failure, because it means that the reader wants no more output.
+    A closed pipe is no failure. It means that the reader wants no more output.
     """
 
     failure: OSError | None = None
-    """The first error of a write. Nothing is written after this error, so the output is cut off, but has no gap."""
+    """The first error of a write. After it, nothing is written, so the output ends early but has no gap."""
 
     def write(self, data: object) -> int:
-        """Write bytes and return how many were written; the number of all bytes if they were discarded."""
+        """Write bytes and return how many were written.
+
+        If they are discarded, return their number, as if they had been written.
+        """
         try:
             if self.failure is None:
                 return super().write(data) or 0  # type: ignore[arg-type]
@@ -139,7 +145,7 @@ class _Output(io.FileIO):
 
 _SECONDS_TO_RETURN = 0.01
 _outputs: dict[int, _Output] = {}
-"""Maps the number of a descriptor, 1 or 2, to the object that writes to it."""
+"""Maps the number of a file descriptor (1 or 2) to the object that writes to it."""
 
 
 def tolerate_failing_streams() -> None:
@@ -149,7 +155,10 @@ def tolerate_failing_streams() -> None:
 
 
 def _tolerant(stream: TextIO | None, number: int) -> TextIO:
-    """Return a stream to the same descriptor that never fails. A stream without descriptor is returned unchanged."""
+    """Return a stream to the same file descriptor whose writes never fail.
+
+    A stream without descriptor is returned unchanged.
+    """
     try:
         number = number if stream is None else stream.fileno()
     except (AttributeError, OSError, ValueError):
@@ -168,13 +177,13 @@ def _tolerant(stream: TextIO | None, number: int) -> TextIO:
 FORMATS = ("json", "text")
 OPTION = "--log-format"
 _LONGEST_ARGUMENT = 4_000
-"""The most characters of an argument. Python refuses to convert a number of more than 4,300 digits."""
+"""The maximum length of an argument in characters. Python refuses to convert a number of more than 4,300 digits."""
 
 
 def take_log_format(arguments: Sequence[str]) -> tuple[list[str], str | None]:
-    """Return the arguments without the option ``--log-format``, and its value (None without the option). It may stand anywhere.
+    """Return the arguments without the option ``--log-format``, and the option's value (None without the option).
 
-    Raises `UsageError` (2) for an unknown format.
+    The option may be anywhere in the line. Raises `UsageError` (2) for an unknown format.
     """
     rest: list[str] = []
     wanted: str | None = None
@@ -201,26 +210,26 @@ def main(begin: Callable[[], object] = lambda: None) -> None:
     remove_at_signals()
     tolerate_failing_streams()
     sys.unraisablehook = raise_interrupt_again
-    # Most objects of a command are modules and rows of a ledger, which stay until its end. Searching them for cycles takes a
-    # tenth of a short command's time, and a third of the time in which a long ledger is read.
+    # Most objects are modules and ledger rows that live until the command ends. Garbage collection of cycles among them would
+    # take a tenth of a short command's time, and a third of the time in which a long ledger is read.
     gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])
     leave(run_command(sys.argv[1:], begin))
 
 
 def raise_interrupt_again(unraisable: UnraisableHookArgs) -> None:
-    """Interrupt the main thread if Ctrl-C came during a callback, such as the import system's or a `__del__`.
+    """Interrupt the main thread again if Python swallowed a Ctrl-C in a callback, such as the import system's or `__del__`.
 
-    Python would print its stack trace, and the command would go on.
+    Python would only print the stack trace of the interrupt, and the command would continue.
     """
     if unraisable.exc_type is KeyboardInterrupt:
-        # If this function raised the interrupt itself, Python would swallow it again. So a timer raises it after the return.
+        # Python would swallow an interrupt that this function raises. So a timer raises it after the function has returned.
         Timer(_SECONDS_TO_RETURN, interrupt_main).start()
     else:
         sys.__unraisablehook__(unraisable)
 
 
 def leave(code: int) -> None:
-    """Exit immediately with this code. If it is 0, but stdout could not be written, exit with the code of this failure."""
+    """Exit immediately with this code. If the code is 0 but writing to stdout failed, exit with the code of this failure."""
     remove_all()
     sys.stdout.flush()
     if (stdout := _outputs.get(1)) is not None and stdout.failure is not None:
@@ -234,7 +243,7 @@ def leave(code: int) -> None:
         sys.stderr.write(f"rewindow: {lost} [{lost.code}]\n")
         code = code or lost.exit_code
     sys.stderr.flush()
-    # Native code of the Delta libraries sometimes aborts a normal exit (ADR-13).
+    # In a normal exit, native code of the Delta libraries sometimes aborts the process (ADR-13).
     os._exit(code)
 
 
@@ -274,7 +283,7 @@ def is_completion() -> bool:
 
 
 def _is_of_the_command_line(error: SystemExit) -> bool:
-    """Return whether Typer raised the `SystemExit`, as after ``--show-completion``. Otherwise a library raised it."""
+    """Return whether Typer raised the `SystemExit`, for example after ``--show-completion``. If not, a library raised it."""
     raised, module = error.__traceback__, ""
     while raised is not None:
         module, raised = raised.tb_frame.f_globals.get("__name__", ""), raised.tb_next

@@ -28,23 +28,23 @@ def ls(
 ) -> None:
     """List feeds, jobs and branches with their status. Changes nothing, and exits with 0.
 
-    Starts Spark only for tables that a catalog governs (`commit: spark`).
+    Starts Spark only for tables that a catalog governs (`commit: spark`). These are the statuses:
 
-    fresh: nothing to do.
+    `fresh`: nothing to do.
 
-    due: a feed's sources have something new, one landing waits for the job, or an interrupted command must be completed.
+    `due`: a feed's sources have new rows, one landing waits for the job, or an interrupted command must be completed.
 
-    behind: two or more landings wait for the job, or the branch lacks landings that main has taken.
+    `behind`: two or more landings wait for the job, or a branch has not processed all landings that main has processed.
 
-    on hold: a run does not meet an expectation, and is not published until somebody accepts it.
+    `on hold`: a run does not meet an expectation. It is not published until somebody accepts it.
 
-    running: a process is landing or running it now.
+    `running`: a process is landing the feed or running the job now.
 
-    never landed, never run: the feed has no landing, or the job has no run.
+    `never landed`, `never run`: the feed has no landing, or the job has no run.
 
-    left behind: a branch whose code or landings are no longer those of the job and its feed.
+    `left behind` (branches only): the branch has run other code or other landings than the job and its feed have now.
 
-    broken: the next command would refuse, for the reason that is shown.
+    `broken`: the next command would be refused, for the reason that is shown.
     """
     project = OpenProject.open(folder, target, debug=debug)
     feeds, jobs = list_project(project)
@@ -82,7 +82,7 @@ def _job(job: Entry) -> dict[str, Any]:
 def _row(kind: str, name: str, entry: Entry) -> dict[str, Any]:
     """Return the table row of an entry.
 
-    If its detail has several lines, the row has the first and the number of the others.
+    If the entry's detail has several lines, the row has the first line and the number of the others.
     """
     through = None if entry.watermark_ms is None else instant(entry.watermark_ms)
     first_line, *more = (entry.detail or "").split("\n")

@@ -51,7 +51,7 @@ def republish(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Find and repair what others changed in a job's tables: RESTORE, DELETE, a dropped table, missing files."""
+    """Find and repair what other programs changed in a job's tables: RESTORE, DELETE, a dropped table, missing files."""
     printer = RunPrinter(as_json=as_json)
     maintenance = JobMaintenance(OpenProject.open(folder, target, debug=debug), job)
     with printer.progress() as on_step:
@@ -118,7 +118,7 @@ def reset(
 
 
 def _is_confirmed(question: str) -> bool:
-    """Ask the user to confirm. If no user can answer, as in a scheduler, the answer is no."""
+    """Ask the user to confirm. If no user can answer, for example under a scheduler, the answer is no."""
     try:
         return typer.confirm(visible(question), err=True)
     except Abort as error:
@@ -203,7 +203,7 @@ def _duration(text: str) -> int:
 
 
 def _republished_lines(job: str, done: Republished) -> Iterator[str]:
-    """Yield sentences about the drift that was found and the repairs that were made."""
+    """Yield sentences about the drift that was found and how it was repaired."""
     yield from (f"{target} {drift}." for target, drift in done.drift.items())
     yield from (f"Run {run} of {job} was replayed and gave the same rows." for run in done.repeated)
     yield from (f"{target} was republished." for target in done.republished)
@@ -231,7 +231,7 @@ def _print_resumed(printer: RunPrinter, job: str, done: Resumed, holds: Sequence
 def _row(kind: str, name: str, collected: Tidied, *, dry_run: bool) -> dict[str, Any]:
     """Return the table row of a job or feed: what `gc` wrote, forgot and deleted.
 
-    With ``dry_run``, headings say "would be".
+    With ``dry_run``, the headings say "would be".
     """
     would, of_job = "would be " if dry_run else "", {}
     if isinstance(collected, Collected):

@@ -12,7 +12,10 @@ from rewindow.tables.shared.paths import safe_name
 
 
 def checked_branch(name: str | None) -> str | None:
-    """Return the given name of a branch; None if none is given. Raises `UsageError` (2) if it is not safe in paths and SQL."""
+    """Return the name of a branch unchanged; None if none is given.
+
+    Raises `UsageError` (2) if it is not safe in paths and SQL.
+    """
     try:
         return name if name is None else safe_name(name, "branch")
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""The command that plays a project's transcripts, `rewindow test`."""
+"""The command `rewindow test`, which plays a project's transcripts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewindow.app.cli.printing import Printer
 from rewindow.config.load import find_project
 
 FAILED = 1
-"""The exit code if a transcript fails. It is the code of all comparisons that find a difference."""
+"""The exit code if a transcript fails. Every comparison that finds a difference exits with this code."""
 
 
 def register(app: typer.Typer) -> None:

@@ -34,13 +34,13 @@ class Printer:
         self._err = Console(stderr=True, highlight=False, emoji=False, markup=False, soft_wrap=True)
 
     def say(self, line: str) -> None:
-        """Print one line. Unprintable characters in it are escaped, including line breaks."""
+        """Print one line. Unprintable characters in the line, including line breaks, are escaped."""
         self._out.print(visible(line))
 
     def message(self, text: str) -> None:
-        """Print a text that contains messages, with their line breaks.
+        """Print a text that contains messages, with the line breaks of the text.
 
-        A message has already escaped line breaks in its facts.
+        Line breaks in the facts of a message are already escaped.
         """
         self._out.print(visible_lines(text))
 
@@ -61,7 +61,7 @@ class Printer:
             self.message(line)
 
     def listed(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Print rows as a table, or as a JSON object in which the rows have this name."""
+        """Print rows as a table. With ``--json``, print an object that has the rows under ``name``."""
         if self.as_json:
             self.json({name: list(rows)})
         else:
@@ -79,12 +79,12 @@ class Printer:
         if log := command_log():
             log.error("failed", exit_code=failure.exit_code, error=failure.message, code=failure.code)
         if error is not None:
-            # The stack trace is indented, so that no line of it looks like a line of the command.
+            # Each line of the stack trace is indented, so that none looks like a line that the command prints.
             sys.stderr.write(indent(visible_lines(without_secrets("".join(traceback.format_exception(error)))), "  "))
         if self.as_json:
             self.json({"error": failure.message, "exit_code": failure.exit_code, "code": failure.code})
         else:
-            # If the message has several lines, the code gets a line of its own, because the last line may be a command to copy.
+            # After a message of several lines, the exit code gets its own line, because the last line may be a command to copy.
             space = "\n" if "\n" in failure.message else " "
             self.note(f"rewindow: {failure.message}{space}[{failure.code}]")
 
@@ -107,7 +107,7 @@ class Printer:
 
     def json(self, value: Any) -> None:
         """Print one JSON object."""
-        # JSON escapes all unprintable characters but this one.
+        # JSON escapes all unprintable characters except DEL.
         sys.stdout.write(json.dumps(value, sort_keys=True).replace("\x7f", "\\u007f") + "\n")
 
 

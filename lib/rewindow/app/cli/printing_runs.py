@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rewindow.control.ingest.landing_report import LandReport
 
 _MOSTLY = 2
-"""A run warns if its late records, multiplied by this number, are at least as many as all its records. So half are late."""
+"""A run warns if its late records times this number are at least as many as all its records, so if half of them are late."""
 
 
 def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def reason_lines(result: RunReport) -> Iterator[str]:
-    """Yield which records a run dropped, the command that shows them, and why an output got no rows."""
+    """Yield which records a run dropped, the command that shows them, and why outputs got no rows."""
     dropped = dropped_by_reason(result.metrics)
     for kind, reasons in dropped.items():
         yield f"  {kind}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
@@ -71,9 +71,9 @@ def reason_lines(result: RunReport) -> Iterator[str]:
 
 
 def _mostly_late(result: RunReport) -> Iterator[str]:
-    """Yield a warning if a node dropped so many late records that its grace period or the feed's order is probably wrong.
+    """Yield a warning if a node dropped very many late records. Then its grace period or the feed's order is probably wrong.
 
-    Nodes that count a record once for each of several windows are left out.
+    Nodes that count one record several times, once for each of its windows, are left out.
     """
     records = records_from_feed(result.spec.binding, result.commit.consumed)
     once = {timed.node for timed in result.spec.binding.timed or () if timed.has_one_window}
@@ -88,7 +88,7 @@ def _mostly_late(result: RunReport) -> Iterator[str]:
 
 
 def _how_to_see(result: RunReport, dropped: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """Yield how to see the dropped records. Without ``dropped: quarantine`` they are only counted."""
+    """Yield advice on how to see the dropped records. Without ``dropped: quarantine``, runs only count them."""
     refused = sum(dropped.get(DROPS[QUARANTINED], {}).values())
     rows = result.commit.rows_in(QUARANTINE)
     if rows:
@@ -120,9 +120,9 @@ class RunPrinter(Printer):
     ) -> None:
         """Print the results of runs and a summary of the last run.
 
-        The JSON describes the last run. It has earlier runs under ``taken_over``, and under ``landed`` what was landed before.
-        ``lagged`` names the targets to which this command published runs of an earlier command. ``published`` describes the
-        output tables, and ``holds`` the runs on hold.
+        The JSON object describes the last run. It has the earlier runs under ``taken_over``, and what was landed before under
+        ``landed``. ``lagged`` names the targets to which this command published runs of an earlier command. ``published``
+        describes the output tables, and ``holds`` the runs on hold.
         """
         last = next((result for result in reversed(results) if isinstance(result, RunReport)), None)
         summary = summarise(last, watch) if last and watch else None

@@ -36,7 +36,7 @@ def publish(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Publish what is committed. Exits with 79 while a run is on hold; --accept publishes it."""
+    """Publish committed runs. Exits with 79 while a run is on hold; --accept publishes it."""
     if run is not None and not accept:
         raise UsageError("run-without-accept", "--run works only with --accept: add --accept, or remove --run")
     project = OpenProject.open(folder, target, debug=debug)

@@ -46,9 +46,9 @@ def plan(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show what `run` would do and why, and what waits for what. Changes nothing.
+    """Show what `run` would do and why, and which landings and records wait. Changes nothing.
 
-    If `run` would refuse, exits with the same code. For a run on hold (79), names the run and exits with 0.
+    If `run` would be refused, exits with the same code. If a run is on hold (79), names the run and exits with 0.
     """
     project = OpenProject.open(folder, target, debug=debug)
     request = parse_through(through, until, branch=branch, final=final)
@@ -73,7 +73,7 @@ def run(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Replay the new landings in one run. Exits with 79 if it or an earlier run of the branch is on hold."""
+    """Replay the new landings in one run. Exits with 79 if this run or an earlier run of the branch is on hold."""
     project = OpenProject.open(folder, target, debug=debug)
     printer = RunPrinter(as_json=as_json)
     landed = None

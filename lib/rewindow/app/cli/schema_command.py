@@ -31,7 +31,7 @@ def schema(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print the JSON Schema of the YAML files, with which editors complete, explain and check them."""
+    """Print the JSON Schema of the YAML files. With it, editors complete, explain and check these files."""
     del as_json  # the schema is JSON with and without the option
     if kind is not None:
         typer.echo(schema_text(kind.value), nl=False)

@@ -164,7 +164,10 @@ def _stores(project: OpenProject, job: str, branch: str, at: str | None) -> Stor
 
 
 def _where(stores: Stores, store: str, words: Sequence[str]) -> dict[str, str]:
-    """Parse words ``COLUMN=VALUE`` to a mapping from column to value. A value alone belongs to the first key column."""
+    """Parse words ``COLUMN=VALUE`` to a mapping from column to value.
+
+    A value without ``COLUMN=`` is for the first key column.
+    """
     where = {}
     for word in words:
         column, is_named, value = word.partition("=")

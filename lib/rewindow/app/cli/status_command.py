@@ -43,17 +43,19 @@ def status(
 ) -> None:
     """Check feeds and jobs for alerting. Changes nothing, and exits with 1 if something is wrong.
 
-    Starts Spark only for tables that a catalog governs (`commit: spark`).
+    Starts Spark only for tables that a catalog governs (`commit: spark`). These are the levels of findings:
 
-    broken: the next command would refuse, an attempt did not finish, tables lag behind the ledger, or a check could not be made.
+    `broken`: the next command would be refused, an attempt did not finish, tables lack commits of the ledger, or a check
+    failed.
 
-    alert: a bound under `alerts:` in the job's file is exceeded, or the job's schedule or the feed's interval was missed.
+    `alert`: a limit under `alerts:` in the job's file is exceeded, a scheduled run is missing, or an interval of the feed was
+    not landed in time.
 
-    note: results wait for a partition to which no records come, all records of the last landing were quarantined, or rows of
-    landed files arrive in the future. If a catalog governs the tables: an attempt may still run on another host, or a bound
-    of files is not checked.
+    `note`: results wait for a partition without new records, all records of the last landing were quarantined, or landed files
+    have rows with a future arrival time. Also, for tables in a catalog: an attempt may still run on another host, or a limit on
+    files is not checked.
 
-    ok: nothing to do but what the next scheduled command does.
+    `ok`: nothing to do except what the next scheduled command does.
     """
     from rewindow.app.overview import overview
 
@@ -84,7 +86,8 @@ def _show(printer: Printer, checked: Overview) -> None:
     for subject in checked.subjects:
         for finding in subject.findings:
             more = f". {finding.advice}." if finding.advice else ""
-            # The message of an error already names a command, and the finding's command could contradict it.
+            # If the message of an error already names a command, the finding's command is left out, because it could contradict
+            # it.
             helps = finding.command if "`rewindow " not in finding.message else None
             command = f": `{helps}`" if helps else ""
             printer.message(f"{finding.level}: {subject.kind} {subject.name}: {finding.message}{command}{more}")

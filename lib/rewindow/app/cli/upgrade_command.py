@@ -32,8 +32,7 @@ def upgrade(
 ) -> None:
     """Say which formats the warehouse has, and convert what needs it. Exits with 76 if this version cannot read it.
 
-    This version reads one format, which it also writes. So there is nothing that it could convert, and it never changes
-    anything.
+    This version reads and writes only one format. So there is nothing to convert, and the command never changes anything.
     """
     stored = OpenProject.open(folder, target, debug=debug).tables.stored_tables()
     printer = Printer(as_json=as_json)

@@ -1,4 +1,4 @@
-"""The command that explains a row of an output, and how it prints the explanation."""
+"""The command that explains a row of an output, and the lines that it prints."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def why(
     debug: Debug = False,
 ) -> None:
     """Name the records and punctuations that made a row, or say why there is no row. Changes nothing. Times are in UTC."""
-    # These modules are imported here, because the engine that replays a row loads slowly, and other commands do not need it.
+    # These modules are imported here, because the engine that replays a row loads slowly and other commands do not need it.
     from rewindow.app.why.asked_window import AskedTime
     from rewindow.app.why.key_form import check_columns, choose_row, null_key, read_key, without_key
     from rewindow.app.why.missing import explain_missing
@@ -71,7 +71,7 @@ def why(
     rows = output.rows(wanted)
     if not rows and (nulls := null_key(wanted)) and (of_nulls := output.rows(nulls)):
         wanted, rows = nulls, of_nulls
-    if missing or not rows:  # somebody else may have deleted or changed the row after it was published
+    if missing or not rows:  # Another program may have deleted or changed the row after it was published
         output.tables.check_published(output.job.name, output.state, output.branch.name)
         check_not_altered(output)
     if not rows:
@@ -103,15 +103,15 @@ def why(
 
 
 MOST_SHOWN = 20
-"""The maximum number of records of each kind that are shown; `--json` has all."""
+"""At most this many records of each kind are shown. `--json` has all of them."""
 _INTERNAL = ("_epoch", "_partition", "_offset", "_run")
 
 
 def row_lines(facts: RowFacts, columns: Sequence[str], key: str) -> Iterator[str]:
     """Yield the lines that explain a row.
 
-    ``columns`` are the columns of the output's key. ``key`` has the words of the key on the command line. It is empty if the user
-    named a time, because the key's other rows are then not listed.
+    ``columns`` are the columns of the output's key. ``key`` has the words of the key on the command line. If the user named a
+    time, ``key`` is empty, because the other rows of the key are then not listed.
     """
     yield from _which_window(facts.asked_ms, facts.row[columns[-2]] if has_bounds(columns) else None)
     yield f"{facts.table}: {_row(facts.row, columns)}"
@@ -170,7 +170,7 @@ def missing_lines(facts: MissingFacts) -> Iterator[str]:
 
 
 def _which_window(asked_ms: int | None, start_ms: int | None) -> Iterator[str]:
-    """Yield which window contains the time that the user named, unless that time is the window's start."""
+    """Yield which window contains the time that the user named; nothing if this time is the window's start."""
     if asked_ms is not None and start_ms not in (None, asked_ms):
         yield f"{instant(asked_ms)} is in the window from {instant(start_ms)}:"
 

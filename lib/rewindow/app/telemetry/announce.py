@@ -1,4 +1,4 @@
-"""If telemetry cannot be sent to a system, print one warning: in the log, or on standard error if nothing is logged."""
+"""Print one warning if telemetry cannot be sent to a system: in the log, or on standard error if nothing is logged."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from rewindow.app.command_log import command_log
 from rewindow.errors import visible, without_secrets
 
 PATIENCE_S = 5.0
-"""How long a command waits at its end for a client to deliver. `IMPATIENCE_S` applies after a failed delivery."""
+"""How many seconds a command waits at its end for a client to deliver. After a failed delivery, it waits `IMPATIENCE_S`."""
 IMPATIENCE_S = 1.0
 
 
 class Warner(logging.Handler):
-    """A warner that warns at most once per command.
+    """Prints at most one warning per command.
 
-    It is also the handler of a client's own logger, so that the client's stack traces are not printed.
+    It is also the handler of a client's own logger, so that the stack traces of the client are not printed.
     """
 
     def __init__(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The facts about a command for telemetry, as plain values: the operation, the tables that it read and wrote, its counts."""
+"""The facts about a command for telemetry, as plain values: the operation, the tables that it read and wrote, and counts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ LAND, RUN, BACKFILL, PROMOTE, REWIND, PUBLISH = "land", "run", "backfill", "prom
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An action of a command on one feed or job: a landing, a run, a backfill.
+    """What a command does to one feed or job: a landing, a run, a backfill.
 
-    ``began_ms`` is in epoch ms. ``parent`` is the backfill or promotion that made the run.
+    ``began_ms`` is in epoch ms. ``parent`` is the backfill or promotion to which the run belongs.
     """
 
     kind: str
@@ -32,13 +32,13 @@ class Operation:
     branch: str | None = None
     parent: Operation | None = None
     id: str = ""
-    """A UUID of version 7. Consumers sort operations by it."""
+    """A UUID of version 7, by which consumers can sort operations."""
     began_s: float = field(default_factory=time.monotonic, compare=False)
-    """When it began, by the monotonic clock."""
+    """When the operation began, in seconds of the monotonic clock."""
 
     @property
     def seconds(self) -> float:
-        """The time since it began. It is correct even if somebody has set the machine's clock meanwhile."""
+        """The seconds since the operation began. They are correct even if the machine's clock was set in the meantime."""
         return time.monotonic() - self.began_s
 
 
@@ -53,11 +53,11 @@ class Table:
     catalog_host: str | None = None
     """The host of the catalog; None for a table at a path."""
     name: str | None = None
-    """The name in the job's file of a table at a path."""
+    """For a table at a path: its name in the job's file."""
     warehouse: str = ""
     """The folder or URI that contains all tables that have a ``name``."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """The columns of a log that have another name in this table, as a mapping from name in the log to name in the table."""
+    """Maps the name of a column in the log to its name in this table. Only columns with another name are in the mapping."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class ColumnOrigins:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A table that was read. ``records``: the number of records taken. ``landings``: which landings, from the feed's ledger."""
+    """A table that was read. ``records``: the number of records read. ``landings``: which landings, from the feed's ledger."""
 
     table: Table
     records: int | None = None
@@ -83,7 +83,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A table that was written: what one run or landing added, and where each column comes from (None if unknown)."""
+    """A table that was written: what one run or landing added, and the origin of each column (None if unknown)."""
 
     table: Table
     rows: int | None = None
@@ -91,7 +91,7 @@ class Written:
     files: int | None = None
     landings: Mapping[str, Any] | None = None
     commit: Mapping[str, Any] | None = None
-    """The run that wrote last, its number of rows and their digest."""
+    """The last run that wrote the table, with the number of its rows and their digest."""
     origins: ColumnOrigins | None = None
 
 

@@ -1,4 +1,4 @@
-"""Gather facts about landings, runs and changes of branches: from results, from ledgers, and from the locations of tables."""
+"""Gather facts about landings, runs and changes of branches, from results, from ledgers, and from the locations of tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _PARTITIONED_BY = (Column("generation", "long"), Column("partition", "long"))
 _UNKNOWN_HOST = "databricks"
-"""The host of a catalog if neither ``DATABRICKS_HOST`` nor the target names one."""
+"""The host of a catalog if neither ``DATABRICKS_HOST`` nor the target names a host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class Gatherer:
                 origins=_copied(feed, topic, sources[topic]) if topic in sources else None,
             )
             for topic, table in self.locator.logs(feed).items()
-            if topic not in feed.definition.source_offsets  # otherwise the source itself is the log
+            if topic not in feed.definition.source_offsets  # with source offsets, the source itself is the log
         ]
         measures = [Measure("landed", count, {"topic": topic}) for topic, count in records.items()]
         measures += [Measure("dropped", report.quarantined, {"kind": "quarantined"})] if report.quarantined else []
@@ -196,7 +196,7 @@ class Gatherer:
         for target, table in spec.binding.tables.items():
             total = commit.targets.get(target)
             if not target.startswith(OUTPUT) or not result.is_published:
-                continue  # a run is on hold, so readers see nothing new
+                continue  # a run is on hold, so readers of the tables see nothing new
             last_commit = {
                 "run": spec.name,
                 "rows": total.rows if total else 0,
@@ -251,7 +251,7 @@ class Gatherer:
     ) -> Facts:
         """Return the facts of a backfill.
 
-        What its runs read and wrote is left out, because each run is an operation of its own.
+        They leave out what its runs read and wrote, because each run is an operation of its own.
         """
         runs = [result.spec.name for result in results if isinstance(result, RunReport)]
         outcome = COMMITTED if runs else NOTHING_TO_DO

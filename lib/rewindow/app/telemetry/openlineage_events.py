@@ -22,15 +22,15 @@ VERSION = running_version()
 PRODUCER = f"urn:rewindow:{VERSION}"
 """The producer of an event. It is a name and not an address, because rewindow is not published anywhere yet."""
 SCHEMAS = "urn:rewindow:openlineage:1-0-0"
-"""The version of the schemas of our facets. Each event names it, so a changed schema needs a new version."""
+"""The version of the schemas of rewindow's own facets. Each event names the version, so a changed schema needs a new one."""
 
 
 class _Facet(BaseFacet):  # type: ignore[misc, unused-ignore]
-    """The base of our own facets. The client calls `_get_schema` of the facet's class."""
+    """The base of rewindow's own facets. The client calls `_get_schema` of a facet's class."""
 
 
 def custom(name: str, values: Mapping[str, Any]) -> Any:
-    """Return one of our own facets with JSON values. Values that are None are left out of the event."""
+    """Return one of rewindow's own facets with JSON values. Values that are None are left out of the event."""
     url = f"{SCHEMAS}:{name}.json#/$defs/{name}"
     facet = type(name, (_Facet,), {"_get_schema": staticmethod(lambda: url), "__slots__": ()})
     return facet(producer=PRODUCER).with_additional_properties(**values)
@@ -39,7 +39,7 @@ def custom(name: str, values: Mapping[str, Any]) -> Any:
 def parent_of(operation: Operation, environ: Mapping[str, str]) -> Any:
     """Return the facet that names the parent run and the root run; None without a parent.
 
-    The root is the scheduler's run if there is one, otherwise the outermost operation.
+    The root is the run of the scheduler. Without a scheduler, it is the outermost operation.
     """
     given = caller_in(environ, PARENT)
     first = operation

@@ -1,4 +1,4 @@
-"""The names of datasets and jobs, after OpenLineage's naming conventions."""
+"""The names of datasets and jobs, by the naming conventions of OpenLineage."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from rewindow.control.plan.spec import MAIN
 from rewindow.storage.locations import is_uri
 
 NAMESPACE = "default"
-"""The namespace of jobs if ``OPENLINEAGE_NAMESPACE`` is not set. OpenLineage's other integrations have the same default."""
+"""The namespace of jobs if ``OPENLINEAGE_NAMESPACE`` is not set. Other integrations of OpenLineage have the same default."""
 BRANCH_RUN = "branch-run"
-"""The kind of a run on a branch other than main. Such a run writes other tables than the job's."""
+"""The kind of a run on a branch other than main, which writes other tables than a run on main."""
 
 PARENT, ROOT = "OPENLINEAGE_PARENT_ID", "OPENLINEAGE_ROOT_PARENT_ID"
-"""The variables in which a scheduler names its run that started a command, and its outermost run."""
+"""The variables in which a scheduler names its run that started the command, and its outermost run."""
 
 _SCHEMES = {"s3a": "s3", "gcs": "gs", "abfs": "abfss"}
 
 
 class Named(NamedTuple):
-    """A namespace and a name in it."""
+    """A name within a namespace."""
 
     namespace: str
     name: str
 
 
 class Caller(NamedTuple):
-    """A run of a scheduler: its job's namespace and name, and its UUID."""
+    """A run of a scheduler: the namespace and name of its job, and its UUID."""
 
     namespace: str
     job: str
@@ -39,7 +39,7 @@ class Caller(NamedTuple):
 
 
 def caller_in(environ: Mapping[str, str], name: str) -> Caller | None:
-    """Return the run that a variable contains as ``namespace/job/UUID``; None if the variable has no such value."""
+    """Return the run that a variable names as ``namespace/job/UUID``; None if the variable has no such value."""
     namespace, _, rest = environ.get(name, "").strip().partition("/")
     job, _, run = rest.rpartition("/")
     try:
@@ -49,7 +49,7 @@ def caller_in(environ: Mapping[str, str], name: str) -> Caller | None:
 
 
 def dataset_of(table: Table) -> Named:
-    """Return the name of a table or of files. Its namespace is ``file``, a bucket or a catalog's host."""
+    """Return the dataset name of a table or of files. Its namespace is ``file``, a bucket or the host of a catalog."""
     if table.catalog_host is not None:
         return Named(f"unitycatalog://{table.catalog_host}", table.location)
     return _located(table.location)

@@ -19,7 +19,10 @@ from rewindow.contracts.staged_files import TaskReport
 
 
 class EventObserver:
-    """An observer that sends START, COMPLETE, FAIL and ABORT. START names the tables, so it is sent when they are known."""
+    """An observer that sends START, COMPLETE, FAIL and ABORT.
+
+    START names the tables, so it is sent once the tables are known.
+    """
 
     def __init__(self) -> None:
         self.warner = Warner("OpenLineage")
@@ -31,7 +34,7 @@ class EventObserver:
                 self.warner.warn(f"{name} names no run: write it like namespace/job/UUID")
 
     def began(self, operation: Operation) -> None:
-        """Send START of the operation's parent, if it was not sent yet. It must come before START of the operation itself."""
+        """Send START of the operation's parent, if it was not sent yet. It must precede START of the operation itself."""
         if operation.parent is not None:
             self._start(operation.parent)
 
@@ -41,10 +44,10 @@ class EventObserver:
         self._start(operation)
 
     def step(self, operation: Operation, step: str) -> None:
-        """Ignore a step: there are events only for operations."""
+        """Do nothing: events are sent only for operations, not for steps."""
 
     def task(self, operation: Operation, report: TaskReport) -> None:
-        """Ignore a task: there are events only for operations."""
+        """Do nothing: events are sent only for operations, not for tasks."""
 
     def ended(self, operation: Operation, facts: Facts) -> None:
         """Send COMPLETE with what was read and written."""
@@ -52,13 +55,13 @@ class EventObserver:
         self._sender.send("COMPLETE", operation, _now_ms(), facts)
 
     def failed(self, operation: Operation, failure: Failure) -> None:
-        """Send FAIL, or ABORT for Ctrl-C, with the message that the user sees. Nothing was committed to the tables."""
+        """Send FAIL, or ABORT after Ctrl-C, with the message that the user sees. Nothing was committed to the tables."""
         self._start(operation)
         state = "ABORT" if failure.was_interrupted else "FAIL"
         self._sender.send(state, operation, _now_ms(), self._planned.get(operation.id, NOTHING), failure)
 
     def flush(self) -> None:
-        """Wait a few seconds at most until the events are delivered."""
+        """Wait until the events are delivered, but only a few seconds."""
         self._sender.flush(self.warner.patience_s)
 
     def _start(self, operation: Operation) -> None:
@@ -101,7 +104,7 @@ class _Sender:
         def finish() -> None:
             try:
                 if self._client is not None:
-                    # Some transports deliver in the background, and only `close` waits until they have delivered.
+                    # Some transports deliver in the background. Only `close` waits for the delivery.
                     client, self._client = self._client, None
                     client.close(limit_s)
             finally:
@@ -138,7 +141,7 @@ class _Sender:
 
 
 def _show_console_events() -> None:
-    """Let the transport `console` write to standard error. It only logs its events, and nothing else prints that log."""
+    """Make the transport `console` write to standard error. It only logs its events, and nothing else prints this log."""
     console = logging.getLogger("openlineage.client.transport.console")
     if not console.handlers:
         console.addHandler(logging.StreamHandler(sys.stderr))

@@ -23,7 +23,7 @@ _SERVICE = "rewindow"
 
 
 def tracer_provider() -> Any:
-    """Return the process's provider of traces if it has one, as under `opentelemetry-instrument`; otherwise a new provider."""
+    """Return the process's provider of traces if it has one, as under `opentelemetry-instrument`; otherwise a new one."""
     current = trace.get_tracer_provider()
     if isinstance(current, TracerProvider):
         return current
@@ -34,7 +34,7 @@ def tracer_provider() -> Any:
 
 
 def meter_provider() -> Any:
-    """Return the process's provider of metrics if it has one; otherwise a new provider."""
+    """Return the process's provider of metrics if there is one; otherwise a new provider."""
     current = metrics.get_meter_provider()
     if isinstance(current, MeterProvider):
         return current
@@ -46,7 +46,7 @@ def meter_provider() -> Any:
 
 
 def exporter_names(signal: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the names of a signal's exporters. An endpoint without a name means ``otlp``."""
+    """Return the names of a signal's exporters. If there is an endpoint but no name, the exporter is ``otlp``."""
     given = environ.get(f"OTEL_{signal}_EXPORTER", "").strip()
     if not given:
         endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")

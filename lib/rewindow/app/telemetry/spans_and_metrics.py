@@ -55,7 +55,10 @@ class _Open:
 
 
 class SpanObserver:
-    """An observer that creates spans and counts metrics. Without given providers, it uses those of the environment."""
+    """An observer that creates spans and counts metrics.
+
+    If no providers are given, it uses those that the environment configures.
+    """
 
     def __init__(self, tracers: Any = None, meters: Any = None) -> None:
         self.warner = Warner("OpenTelemetry")
@@ -84,7 +87,7 @@ class SpanObserver:
         self._open[operation.id] = _Open(span, trace.set_span_in_context(span, context))
 
     def planned(self, operation: Operation, facts: Facts) -> None:
-        """Ignore the tables: spans have only counts."""
+        """Do nothing: spans contain counts, no tables."""
 
     def step(self, operation: Operation, step: str) -> None:
         """End the span of the previous step, and start the span of this step."""
@@ -144,7 +147,7 @@ class SpanObserver:
         self._count("duration", operation.seconds, {**own, "command": operation.kind, "outcome": "failed"})
 
     def flush(self) -> None:
-        """Export everything, but wait only a few seconds, because an exporter may retry for longer than a command should take."""
+        """Export everything, but wait only a few seconds. An exporter may retry for longer than a command should take."""
         if self._tracers is None or self._is_off:
             return
         limit_s = self.warner.patience_s
@@ -164,7 +167,7 @@ class SpanObserver:
 
     def _has_providers(self) -> bool:
         if self._tracers is None and not self._is_off:
-            self._is_off = True  # stays so if the lines below raise an error
+            self._is_off = True  # this stays set if the lines below raise an error
             try:
                 from rewindow.app.telemetry.opentelemetry_setup import meter_provider, tracer_provider  # noqa: PLC0415
             except ImportError as error:
@@ -210,7 +213,7 @@ def _attributes(operation: Operation) -> dict[str, Any]:
 
 
 def _results(facts: Facts) -> dict[str, Any]:
-    """Return those details that a span can hold: scalars, non-empty lists, and the sums of records and rows."""
+    """Return the details that a span can hold: scalars, non-empty lists, and the sums of records and rows."""
     attributes: dict[str, Any] = {}
     for name, value in facts.details.items():
         if isinstance(value, str | int | float) or (isinstance(value, list) and value):

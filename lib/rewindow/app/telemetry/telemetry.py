@@ -1,4 +1,4 @@
-"""The observers of a command's operations. They cannot fail a command, or delay it by more than a few seconds."""
+"""The observers of a command's operations. They never make a command fail, and delay it by a few seconds at most."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Observer(Protocol):
 
 
 class Observed:
-    """One operation, for the code that executes it.
+    """One operation, as the code that executes it reports it.
 
     Facts are given as functions, which are called only if there are observers.
     """
@@ -180,7 +180,7 @@ def telemetry_of(root: Path, target: str) -> Telemetry:
 
 
 def _trusts_file_here(root: Path, environ: Mapping[str, str]) -> bool:
-    """Return False and print a warning if the working folder has a file of another user that OpenLineage's client would read.
+    """Return False and print a warning if another user's file in the working folder would configure OpenLineage's client.
 
     Such a file could make the client send the events of a command anywhere, or append them to any file. The project's own
     folder is trusted.

@@ -16,12 +16,12 @@ Columns = Mapping[str, Any]
 
 
 def json_row(row: Columns) -> dict[str, Any]:
-    """Return a row as values that `json` can write."""
+    """Return a row as values that can be written as JSON."""
     return json_rows([row])[0]
 
 
 def json_rows(rows: Sequence[Columns]) -> list[dict[str, Any]]:
-    """Return rows that have the same columns as values that `json` can write."""
+    """Return rows with the same columns as values that can be written as JSON."""
     return as_rows(table_of(rows))
 
 
@@ -51,7 +51,7 @@ class PunctuationFacts:
 class LateFacts:
     """A record of the same key that a node dropped.
 
-    ``behind_ms`` says how far its time was behind the node's clock or an earlier record.
+    ``behind_ms`` is how far the record's time was behind the node's clock or an earlier record.
     """
 
     record: RecordFacts
@@ -62,9 +62,9 @@ class LateFacts:
 
 @dataclass(frozen=True, slots=True)
 class SentFacts:
-    """The event that made a node send the row: a record, a punctuation, or the end of an epoch.
+    """The event at which a node sent the row: a record, a punctuation, or the end of an epoch.
 
-    ``is_held`` says whether the row had waited for the event.
+    ``is_held`` says whether the node had held the row back until this event.
     """
 
     epoch: int
@@ -76,7 +76,7 @@ class SentFacts:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """The run that wrote the row, and the code that it executed. ``first_epoch`` and ``last_epoch`` are landings."""
+    """The run that wrote the row, and the version of its code. ``first_epoch`` and ``last_epoch`` are numbers of landings."""
 
     run: str
     ledger_row: int
@@ -92,9 +92,9 @@ class RunFacts:
 class RowFacts:
     """The explanation of a row.
 
-    ``asked_ms`` is the time in the row's window that the user named. ``rows`` lists rows of the key, newest first. ``row`` is the
-    one that is explained. ``is_reproduced`` says whether a replay of only the named records gives the row. ``is_exact`` says that
-    each of ``records`` contributed to the row. If it is false, some may not have contributed.
+    ``asked_ms`` is the time that the user named to select the row's window. ``rows`` lists rows of the key, newest first.
+    ``row`` is the one that is explained. ``is_reproduced`` says whether a replay of only the named records gives the row.
+    ``is_exact`` says whether each of ``records`` certainly contributed to the row.
     """
 
     table: str
@@ -121,7 +121,7 @@ class RowFacts:
 
 
 class Missing(StrEnum):
-    """Why there is no row."""
+    """Codes for the reasons why there is no row."""
 
     EXISTS = "exists"
     DELETED = "deleted"
@@ -137,7 +137,7 @@ class Missing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OpenFacts:
-    """A window of the key that is open until ``closes_at_ms``, and the number of its records so far."""
+    """An open window of the key: it closes at ``closes_at_ms``, and has this many records so far."""
 
     start_ms: int
     end_ms: int
@@ -147,12 +147,11 @@ class OpenFacts:
 
 @dataclass(frozen=True, slots=True)
 class MissingFacts:
-    """The reason why a key has no row. ``records`` are the key's records in the window, ``late`` those that were dropped.
+    """Why a key has no row. ``records`` are the key's records in the window, ``late`` those that were dropped.
 
-    ``asked_ms`` is the time that the user named, ``window_start_ms`` the start of the window that contains this time.
-    ``closes_at_ms`` is the time at which the result is final. The clock of the task ``partition`` has to reach this time, and is
-    now at ``clock_ms``. If the user named no time, ``open_windows`` lists the open windows of the key, and the other fields
-    describe the first of them.
+    ``asked_ms`` is the time that the user named, ``window_start_ms`` the start of the window that contains this time. The
+    result is final when the clock of the task ``partition`` reaches ``closes_at_ms``. The clock is at ``clock_ms`` now. If the
+    user named no time, ``open_windows`` lists the open windows of the key, and the other fields describe the first of them.
     """
 
     table: str
@@ -180,7 +179,7 @@ class MissingFacts:
 def no_answer(
     output: Output, why: Missing, headline: ReasonMessage, reasons: Sequence[ReasonMessage], **others: Any
 ) -> MissingFacts:
-    """Return why an output has no row of a key. ``others``: the known values of the fields with times and records."""
+    """Return why an output has no row of a key. ``others``: further fields, with the times and records that are known."""
     nothing = {
         "partition": 0,
         "asked_ms": None,

@@ -1,4 +1,4 @@
-"""Find the window or session that contains the time for which a user asks."""
+"""Find the window or session that contains the time that the user named."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class AskedTime:
-    """The time whose window the user requested. ``words``: the words of the key on the command line."""
+    """The time that the user named to select a window. ``words``: the words of the key on the command line."""
 
     output: Output
     words: Sequence[str]
@@ -28,7 +28,7 @@ class AskedTime:
     def start(self, rows: Iterable[Row]) -> int:
         """Return the start of the window that contains the time, given the key's rows.
 
-        Windows that are not on a grid are known only from rows. If no row's window contains the time, the time itself is
+        Windows that are not on a grid are known only from rows. If no row has a window with this time, the time itself is
         returned. Raises `UsageError` (2) if no window or several windows can contain the time, or if the table has no windows.
         """
         if not self.output.is_windowed:
@@ -40,16 +40,17 @@ class AskedTime:
             return self.time_ms
         if isinstance(windows, GridWindows):
             return self._of_grid(windows, {start for start, _ in bounds})
-        is_closed = isinstance(windows, SessionWindows | SlidingWindows)  # these windows contain their ends
+        is_closed = isinstance(windows, SessionWindows | SlidingWindows)  # these windows contain their end
         around = [start for start, end in bounds if start <= self.time_ms < end + is_closed]
         if isinstance(windows, SessionWindows):
-            around = around[-1:]  # a session was written again each time it grew: the last row has its bounds
+            around = around[-1:]  # a session is written again when it grows, so its last row has its bounds
         return self.only(around)
 
     def only(self, starts: Iterable[int]) -> int:
-        """Return the requested start: the only one of ``starts``, or the time itself if ``starts`` is empty or contains it.
+        """Return the start that the user means.
 
-        Raises `UsageError` (2) if there are several starts and the time is not one of them.
+        This is the time itself if ``starts`` is empty or contains it, and otherwise the only one of ``starts``. Raises
+        `UsageError` (2) if there are several others.
         """
         known_starts = sorted(set(starts))
         if len(known_starts) > 1 and self.time_ms not in known_starts:
@@ -57,14 +58,14 @@ class AskedTime:
         return known_starts[0] if len(known_starts) == 1 else self.time_ms
 
     def where(self, start_ms: int) -> str:
-        """Return the end of a sentence that names the requested window."""
+        """Return the end of a sentence that says which window is meant."""
         if not isinstance(self.output.windows, GridWindows):
             return f" in a window that contains {instant(self.time_ms)}"
         which = "" if start_ms == self.time_ms else f", which contains {instant(self.time_ms)}"
         return f" in the window from {instant(start_ms)}{which}"
 
     def command(self, start_ms: int) -> str:
-        """Return the words of the command that requests the window with this start."""
+        """Return the words of the command that selects the window with this start."""
         return f"{self.output.key_words(self.words)} --window {as_argument(start_ms)}"
 
     def _of_grid(self, windows: GridWindows, known: set[int]) -> int:
@@ -87,7 +88,7 @@ class AskedTime:
         raise self._several([start for start in starts if start in known] or starts, len(starts))
 
     def _several(self, starts: Sequence[int], count: int = 0) -> UsageError:
-        """Return the error for a time that ``count`` windows contain. ``starts`` are the starts of the windows to list."""
+        """Return the error for a time that is in ``count`` windows. ``starts`` are the starts of the windows that it lists."""
         more = " --missing" if self.is_missing else ""
         listed = Lines(["", *(f"  rewindow why {self.command(start)}{more}" for start in starts[-_MOST_NAMED:])])
         named = min(len(starts), _MOST_NAMED)
@@ -105,7 +106,7 @@ class AskedTime:
 
 
 def told_sessions(made: Sequence[Window], making: str, time_ms: int) -> ReasonMessage:
-    """Return a sentence that lists the sessions nearest to a time. ``making`` says which records make them, in words."""
+    """Return a sentence that lists the sessions nearest to a time. ``making`` says, in words, which records form them."""
     near = sorted(made, key=lambda one: max(one.start_ms - time_ms, time_ms - one.end_ms))[:_MOST_NAMED]
     named = ", ".join(f"{instant(session.start_ms)} to {instant(session.end_ms)}" for session in sorted(near))
     more = "" if len(near) == len(made) else f" {len(made):,}, the nearest ones"
@@ -116,7 +117,7 @@ def told_sessions(made: Sequence[Window], making: str, time_ms: int) -> ReasonMe
 
 
 def sessions(times: Iterable[int], gap_ms: int) -> list[Window]:
-    """Return the sessions that records with these times make, oldest first."""
+    """Return the sessions that records with these times form, oldest first."""
     made: list[Window] = []
     for time in sorted(times):
         if made and time - made[-1].end_ms <= gap_ms:

@@ -1,4 +1,4 @@
-"""The epochs that a row's run and earlier runs took, and the logs that these runs read."""
+"""The epochs that a row's run and earlier runs processed, and the logs that these runs read."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from rewindow.streams.settings import Semantics
 from rewindow.streams.timing import TimedNode
 
 Offsets = Mapping[tuple[str, int], Mapping[int, int]]
-"""Maps a topic and partition to a mapping from a record's offset to its timestamp."""
+"""Maps (topic, partition) to a mapping from the offset of each record to its timestamp."""
 
 Candidates = dict[tuple[str, int], dict[int, int]]
-"""Records that may have contributed to a row. Maps a topic and partition to a mapping from offset to timestamp."""
+"""Records that may have contributed to a row. Maps (topic, partition) to a mapping from offset to timestamp."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +38,10 @@ class History:
     last: CommittedRun
 
     def check(self) -> None:
-        """Raise `SourceError` (66) if the logs lack what the runs read, `ConfigError` (78) if only Spark can read the logs.
+        """Raise an error if the logs cannot be read as the runs read them.
 
-        Raises `CheckpointError` (76) if the logs have landings that their ledger lacks.
+        `SourceError` (66): the logs lack records. `ConfigError` (78): only Spark can read the logs. `CheckpointError` (76): the
+        logs have landings that their ledger lacks.
         """
         output = self.output
         output.tables.later_refusals(output.job, output.state).check_ledgers(output.branch.name)
@@ -63,12 +64,12 @@ class History:
     def timed(self) -> Sequence[TimedNode]:
         """The nodes that wait for clocks, from the plan of the last run."""
         planned = self.last.spec.binding.timed
-        # A plan that an older version wrote does not name these nodes. Then they are taken from the code.
+        # A plan of an older version does not name these nodes. Then they come from the code.
         return self.output.layout.topology.timed_nodes() if planned is None else planned
 
     @cached_property
     def epochs(self) -> tuple[Epoch, ...]:
-        """The epochs that the runs took, in order, each with the semantics that its run had."""
+        """The epochs that the runs processed, in order, each with the semantics of its run."""
         return tuple(
             replace(epoch, semantics=Semantics(**run.spec.binding.semantics))
             for run in self.runs
@@ -77,7 +78,7 @@ class History:
 
     @cached_property
     def records(self) -> LogRecords:
-        """The records that the runs took."""
+        """The records of the logs in the epochs that the runs processed."""
         job, tables = self.output.job, self.output.tables
         taken = {number for run in self.runs for number in run.spec.epochs}
 
@@ -101,14 +102,14 @@ class History:
         )
 
     def end(self, topic: str, partition: int) -> int:
-        """Return the offset after the last record that the runs took."""
+        """Return the offset after the last record that the runs processed."""
         return max((self.records.bounds(topic, partition, epoch.number)[1] for epoch in self.epochs), default=0)
 
     def within(self, extent: Extent, key: Any, partition: int, until: int, candidates: Offsets) -> list[Epoch]:
-        """Return the epochs that a replay up to epoch ``until`` needs, and the later epochs that have candidates.
+        """Return the epochs that a replay up to epoch ``until`` needs, and later epochs that contain candidates.
 
-        The epoch before the first one, and the epoch before each epoch with candidates, are included, because their watermarks
-        may close windows.
+        The result includes the epoch before the first of them, and the epoch before each epoch with candidates, because their
+        watermarks may close windows.
         """
         wanted: set[int] = set()
         if extent.is_of_key:
@@ -126,9 +127,10 @@ class History:
         ]
 
     def reading(self, search: Search, extent: Extent, key: Any, candidates: Offsets) -> ReadLog:
-        """Return a function that reads the records of an extent until the search is done, and after that only the candidates.
+        """Return a function that reads the records of an extent (a set of records to replay) until the search is done.
 
-        Records that advance a clock are read up to the last candidate, because clocks decide whether a candidate was late.
+        After that, it reads only the candidates. Up to the last candidate it also reads records that advance a clock, because
+        clocks decide whether a candidate was late.
         """
         records = self.records
         only = Only(key, lambda: search.clock_of(extent.clocks)) if extent.clocks else None
@@ -160,10 +162,10 @@ class History:
         return read
 
     def _last_timed(self, topic: str, partition: int, epoch: int, known: Mapping[int, int]) -> int:
-        """Return the last offset of an epoch at which a record may still advance a clock for a record of ``known``.
+        """Return the last offset of an epoch up to which records may advance a clock that decides on a record of ``known``.
 
-        If the next epoch has ``known`` records, this is the epoch's end. Otherwise it is the last of the ``known`` records in
-        the epoch, or `UNKNOWN` if the epoch has none.
+        If the next epoch has ``known`` records, this is the end of the epoch. Otherwise it is the last of the ``known`` records
+        in the epoch, or `UNKNOWN` if the epoch has none.
         """
         if self._inside(topic, partition, epoch + 1, known):
             return self.records.bounds(topic, partition, epoch)[1]
@@ -174,7 +176,7 @@ class History:
         return [offset for offset in sorted(known) if start <= offset < end]
 
     def _chosen(self, topic: str, partition: int, epoch: int, offsets: list[int], before: int) -> Iterator[Rows]:
-        """Yield the records at these offsets of an epoch. ``before`` is the newest time before the epoch."""
+        """Yield the records at these offsets of an epoch. ``before``: the newest timestamp before the epoch."""
         if offsets:
             rows = self.records.at(topic, partition, offsets)
             at, timestamps, keys, values = zip(*rows, strict=True)
@@ -190,13 +192,13 @@ class History:
         return {self.epoch_of(topic, partition, offset) for offset in known}
 
     def epoch_of(self, topic: str, partition: int, offset: int) -> int:
-        """Return the epoch of a record that the runs took."""
+        """Return the epoch of a record that the runs processed."""
         ends, numbers = self._ends(topic, partition)
         return numbers[bisect_right(ends, offset)]
 
     @cache  # noqa: B019 - a command makes one history
     def _ends(self, topic: str, partition: int) -> tuple[list[int], list[int]]:
-        """Return the ends of the epochs' offsets, and the numbers of the epochs, both in order."""
+        """Return two lists, both in the order of the epochs: the offset at which each epoch ends, and its number."""
         numbers = [epoch.number for epoch in self.epochs if not epoch.is_final]
         return [self.records.bounds(topic, partition, number)[1] for number in numbers], numbers
 

@@ -1,4 +1,4 @@
-"""Read the words of a command: find the key, which may have no value, and choose the row of the key to explain."""
+"""Read the key from the words of a command. A part of it may be null. Choose the row of the key to explain."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _COLUMN_AND_VALUE = re.compile(r"([^\W\d][\w.-]*)=.+", re.DOTALL)
 
 
 def read_key(output: Output, words: Sequence[str]) -> dict[str, Sequence[Any]]:
-    """Return the values that each column of a key may have, by column (`parse_key`).
+    """Return the possible values of each column of a key, by column (see `parse_key`).
 
-    Raises `UsageError` (2) for words that do not give a key. The error shows a key that the table has. If options were written
-    after `--`, it shows the command with the options before the key.
+    Raises `UsageError` (2) for words that are no key of the table. The error shows a key that the table has. If options were
+    written after `--`, the error shows the command with the options before the key.
     """
     try:
         return parse_key(output.own_columns, words)
@@ -49,8 +49,8 @@ def read_key(output: Output, words: Sequence[str]) -> dict[str, Sequence[Any]]:
 def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequence[Any]]:
     """Return the possible values of each key column. The words are a value, ``COLUMN=VALUE`` pairs, or a JSON object.
 
-    In a column of JSON, a text may mean itself or the JSON value that it spells. Raises `UsageError` (2) if the words do not
-    name exactly the columns of the key, or if a value does not fit its column.
+    In a column of JSON, a text may mean this text or the JSON value that it denotes. Raises `UsageError` (2) if the words do
+    not name exactly the columns of the key, or if a value does not fit its column.
     """
     types = {column.name: column.type for column in columns}
     object_ = _of_json(words[0]) if len(words) == 1 else {}
@@ -81,7 +81,7 @@ def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequ
 
 
 def _of_json(text: str) -> dict[str, str | None]:
-    """Return the columns of a JSON object, as texts, and None for null; an empty mapping for any other text."""
+    """Return the members of a JSON object as text, or None for null, by name; empty for any other text."""
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError):
@@ -94,9 +94,9 @@ def _of_json(text: str) -> dict[str, str | None]:
 
 
 def _values(text: str | None, column: Column) -> Sequence[Any]:
-    """Return the values of a column that a text may mean. None is null.
+    """Return the values that a text may mean in a column. None means null.
 
-    In a column that has neither text nor JSON, "" and ``null`` are null, too.
+    In a column of neither text nor JSON, "" and ``null`` also mean null.
     """
     if text is None:
         return [None]
@@ -153,8 +153,8 @@ def _options_first(output: Output, words: Sequence[str]) -> str:
 def check_columns(output: Output, words: Sequence[str], key: Mapping[str, Sequence[Any]]) -> None:
     """Raise `UsageError` (2) if the command line names a column that the key does not have, as in ``colour=red``.
 
-    A key of one column may be given as its value alone, so ``colour=red`` may also be a value. No error is raised if a record
-    has this value as its key. ``key`` is the key if it is read as a value. The table has no row of this key.
+    A key of one column may be given as its value alone. So ``colour=red`` may also be the value, and there is no error if a
+    record has this value as its key. ``key`` is the key read in this way. The table has no row of it.
     """
     columns = [column.name for column in output.own_columns]
     named = _COLUMN_AND_VALUE.fullmatch(words[0]) if len(words) == len(columns) == 1 else None
@@ -172,7 +172,7 @@ def check_columns(output: Output, words: Sequence[str], key: Mapping[str, Sequen
 
 
 def is_landed(output: Output, key: Mapping[str, Sequence[Any]]) -> bool:
-    """Whether a landed record has a key. False if the logs cannot be read."""
+    """Return whether a landed record has a key. False if the logs cannot be read."""
     if output.branch.head is None:
         return False
     past = History(output, output.branch.head)
@@ -185,7 +185,7 @@ def is_landed(output: Output, key: Mapping[str, Sequence[Any]]) -> bool:
 
 
 def example(output: Output) -> str:
-    """Return the end of a sentence: a command with a key that the table has; "" if the table has no rows."""
+    """Return the end of a sentence with a command for a key that the table has; ``""`` if the table has no rows."""
     row = output.any_row()
     if row is None or any(row[column.name] is None for column in output.own_columns):
         return ""
@@ -203,10 +203,10 @@ def _as_word(value: Any, column: Column) -> str:
 def choose_row(
     output: Output, words: Sequence[str], rows: Sequence[Row], at: AskedTime | None, run: str | None
 ) -> tuple[Sequence[Row], Row]:
-    """Return the rows of a key, in one window if the user named one, and the row to explain.
+    """Return the rows of a key, only those in one window if the user named one, and the row to explain.
 
-    The row to explain is the newest one, or the newest one that ``run`` wrote. Raises `NothingFoundError` (1) if there is no such
-    row, `UsageError` (2) for an unknown run.
+    The row to explain is the newest one; with ``run``, the newest one that this run wrote. Raises `NothingFoundError` (1) if
+    there is no such row, `UsageError` (2) for an unknown run.
     """
     chosen = None if run is None else find_run(output.state, output.branch, run)
     start_ms = None if at is None else at.start(rows)
@@ -250,17 +250,17 @@ def choose_row(
 
 
 def null_key(key: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]] | None:
-    """Return a key of nulls if the user requested records without a key; None for any other key.
+    """Return a key of nulls if the user asked for records without a key; otherwise None.
 
-    A table may have rows whose key is null, because some operators, such as some joins, send records without a key.
+    A table may have rows with a null key, because some operators, such as some joins, send records without a key.
     """
     return {name: [None] for name in key} if _means_none(key) else None
 
 
 def without_key(project: OpenProject, output: Output, key: Mapping[str, Sequence[Any]]) -> MissingFacts | None:
-    """Return what happened to records without a key, if the user requested them with an empty key or `null`.
+    """Return what happened to records without a key, if the user asked for them by an empty key or `null`.
 
-    Returns None for any other key, if a record has the requested text as its key, or if there is no run yet.
+    Returns None for any other key, if a record has exactly this text as its key, or if there is no run yet.
     """
     is_text = any(values[0] is not None for values in key.values())
     if not _means_none(key) or output.branch.head is None or (is_text and is_landed(output, key)):

@@ -1,4 +1,4 @@
-"""The records of a key: which of them the logs have in the requested window, and what happens to each in a replay."""
+"""The records of a key: which of them are in the logs and in the window, and what happens to each of them in a replay."""
 
 from __future__ import annotations
 
@@ -35,11 +35,15 @@ from rewindow.tables.shared.quarantine import Chosen
 class Asked:
     """The request to explain a key of an output: the key, the partition of its task, and its window.
 
-    ``window`` is None if the output has no windows, or if the user named no window. ``taken`` has the records of the key and
-    window that runs have taken. ``waiting`` has the timestamps of landed records of the key that no run has taken. If windows
-    are sessions, ``sessions`` has the sessions that all landed records of the key give. After `as_reached`, it has only the
-    sessions of records that reached the windows. ``still_open`` has the open windows that the taken records make, and
-    ``window`` is the first of them. ``still_open`` is None if the user requested a window, or if the open windows are unknown.
+    ``window`` is None if the output has no windows, or if it is unclear which window is meant. ``taken`` has the records of the
+    key and window that runs have processed. ``waiting`` has the timestamps of landed records of the key that no run has
+    processed.
+
+    If windows are sessions, ``sessions`` has the sessions that all landed records of the key form. After `as_reached`, it has
+    only the sessions of records that reached the windows.
+
+    ``still_open`` has the open windows of the records in ``taken``, and ``window`` is the first of them. ``still_open`` is None
+    if the user named a window, or if the open windows are unknown.
     """
 
     own: Any
@@ -53,19 +57,19 @@ class Asked:
 
     @property
     def spans(self) -> Sequence[Window]:
-        """The windows to explain: the open windows, or the requested window. There are none if any window may be meant."""
+        """The windows to explain: the open windows, or the window that the user named. Empty if any window may be meant."""
         return self.still_open or ([] if self.window is None else [self.window])
 
     @property
     def key(self) -> Any:
-        """The key, with its window if that is known."""
+        """The key, with its window if the window is known."""
         return self.own if self.window is None else Windowed(self.own, self.window)
 
 
 def ask(past: History, key: Mapping[str, Sequence[Any]], start_ms: int | None, at: AskedTime | None) -> Asked:
-    """Return the request for a key. If the user's text fits several keys, the first key that the logs have is chosen.
+    """Return the request for a key. If the user's text fits several keys, the first key with records in the logs is chosen.
 
-    ``key`` maps each column to its possible values. ``start_ms`` is the window's start, or the requested time ``at`` if only
+    ``key`` maps each column to its possible values. ``start_ms`` is the window's start, or the named time ``at`` if only
     records show where its window starts. Raises `UsageError` (2) if several windows contain this time.
     """
     asked = [_asked(past, values, start_ms, at) for values in product(*key.values())]
@@ -104,7 +108,7 @@ def _asked(past: History, values: Sequence[Any], start_ms: int | None, at: Asked
 
 
 def not_looked_for(output: Output) -> str | None:
-    """Return the start of a sentence that says why the logs cannot be searched for the output's keys; None if they can."""
+    """Return the start of a sentence that says why the logs cannot be searched for the output's keys; None if they can be."""
     layout = output.layout
     nodes = [*layout.topology.above(layout.sink)]
     if any(isinstance(node, SourceNode) and node.is_internal and not node.is_global for node in nodes):
@@ -115,12 +119,12 @@ def not_looked_for(output: Output) -> str | None:
 
 
 def contains(window: Window, time_ms: int, windows: Windows | None) -> bool:
-    """Whether a window contains a time. Sessions and sliding windows contain their end, windows of a grid do not."""
+    """Return whether a window contains a time. Sessions and sliding windows contain their end, windows on a grid do not."""
     return window.start_ms <= time_ms <= window.end_ms - isinstance(windows, GridWindows)
 
 
 def _times(past: History, start_ms: int | None) -> tuple[int, int] | None:
-    """Return the first and the last time of the window that starts at ``start_ms``; None if only the key's records show them."""
+    """Return the first and last time of the window that starts at ``start_ms``; None if only records show its bounds."""
     windows = past.output.windows if start_ms is not None and past.output.is_windowed else None
     if start_ms is None or not isinstance(windows, GridWindows):
         return None
@@ -128,7 +132,7 @@ def _times(past: History, start_ms: int | None) -> tuple[int, int] | None:
 
 
 def _landed(past: History, own: Any, partition: int, times: tuple[int, int] | None) -> Candidates:
-    """Return the landed records of a key. If ``times`` is given, return only those between these two times.
+    """Return the landed records of a key. With ``times``, return only records between these two times.
 
     If the logs cannot be searched for the key, the result is empty.
     """
@@ -146,7 +150,7 @@ def _landed(past: History, own: Any, partition: int, times: tuple[int, int] | No
 def _window(
     windows: Windows | None, own: Sequence[Window], times: Sequence[int], start_ms: int | None, at: AskedTime | None
 ) -> Window | None:
-    """Return the window that starts at a time, by default the window of the newest record; None if that is unclear.
+    """Return the window that contains a time, by default the window of the newest record; None if it is unclear.
 
     ``own``: the key's sessions. ``times``: the timestamps of its records, sorted. Raises `UsageError` (2) if several sliding
     windows contain the time.
@@ -174,10 +178,10 @@ Where = tuple[str, int]
 class Outcomes:
     """What happened in a replay to the records in ``followed``.
 
-    ``kept`` has the records that a store before the output took. ``in_windows`` maps a record to the starts of the windows in
-    whose store it was kept. If the output has no windows, each store counts. ``sessions`` has the sessions that these records
-    made, oldest first. The gap between two sessions may be short enough for one session, if the clock closed the first before
-    the second began. ``drops`` has the records that nodes on the way to the output dropped.
+    ``kept`` has the records that led to an entry in a store before the output. ``in_windows`` maps such a record to the starts
+    of its windows. Only stores of the node that makes the windows count; if the output has no windows, all stores count.
+    ``sessions`` has the sessions that these records formed, oldest first. Two of them may be closer than the gap, if the clock
+    closed the first before the second began. ``drops`` has the records that nodes before the output dropped.
     """
 
     followed: Candidates = field(default_factory=dict)
@@ -191,7 +195,7 @@ class Outcomes:
 
     @classmethod
     def following(cls, output: Output, followed: Candidates) -> Self:
-        """Return an empty value that collects what happens to records on the way to an output."""
+        """Return an object that collects what happens to the ``followed`` records on the way to an output."""
         layout = output.layout
         nodes = [node for node in layout.topology.above(layout.sink) if isinstance(node, ProcessorNode)]
         stores = frozenset(store for node in nodes for store in node.stores)
@@ -215,22 +219,22 @@ class Outcomes:
             self.in_windows.setdefault(where, set()).add(start_ms)
 
     def _add_session(self, session: Window) -> None:
-        """Add a session. It replaces the sessions that were merged into it."""
+        """Add a session in place of the sessions that were merged into it."""
         first = last = bisect_left(self.sessions, Window(session.start_ms, UNKNOWN))
         while last < len(self.sessions) and self.sessions[last].end_ms <= session.end_ms:
             last += 1
         self.sessions[first:last] = [session]
 
     def reached(self, where: Where, spans: Sequence[Window]) -> bool:
-        """Whether a record is in one of the windows ``spans``. If there are none, whether it is in any window.
+        """Return whether a record is in one of the windows ``spans``; if ``spans`` is empty, whether it is in any window.
 
-        Sessions are not compared, because a record is in one session only, whose start changes when the session grows.
+        Sessions are not compared. A record is in one session only, whose start changes when the session grows.
         """
         starts, known = self.in_windows.get(where), {span.start_ms for span in spans if not span.is_session}
         return starts is not None and (not known or not known.isdisjoint(starts))
 
     def all_in(self, window: Window) -> set[tuple[str | None, int, int]]:
-        """Return topic, partition and offset of the records in a window, including records that came after the row was sent."""
+        """Return (topic, partition, offset) of the records in a window, including records that came after the row was sent."""
         return {
             (topic, partition, offset)
             for (topic, partition), known in self.followed.items()
@@ -239,11 +243,10 @@ class Outcomes:
         }
 
     def missed(self, spans: Sequence[Window]) -> list[Drop]:
-        """Return the drops of the records that did not reach any of these windows.
+        """Return the drops of the records that are in none of these windows.
 
-        If windows overlap, a record may be dropped for some of them and still reach others. An output without windows returns
-        all drops. For example, a join may drop a record because it is too late to wait for a partner, and still have joined it
-        before.
+        If windows overlap, a record may be dropped for some windows and still be in others. An output without windows returns
+        all drops. For example, a join may have joined a record, and later drop it because it is too late to wait for a partner.
         """
         if not self.has_windows:
             return self.drops
@@ -255,7 +258,7 @@ class Outcomes:
 
 
 def outcomes_of(past: History, asked: Asked) -> Outcomes:
-    """Replay the input of the key's task, and collect what happens to each of the key's records."""
+    """Replay the input of the key's task, and return what happened to each of the key's records."""
     traced, outcomes = past.output.traced(asked.partition), Outcomes.following(past.output, asked.taken)
     if not asked.taken:
         return outcomes
@@ -270,14 +273,14 @@ def outcomes_of(past: History, asked: Asked) -> Outcomes:
 
 
 def among(taken: Candidates, chosen: Collection[Where]) -> list[int]:
-    """Return the timestamps of those taken records that are in ``chosen``."""
+    """Return the timestamps of the records in ``taken`` that are also in ``chosen``."""
     return [time for (topic, _), known in taken.items() for offset, time in known.items() if (topic, offset) in chosen]
 
 
 def as_reached(past: History, asked: Asked, outcomes: Outcomes, start_ms: int | None) -> Asked:
-    """Return the request with the sessions or sliding windows of only those records that reached the windows.
+    """Return the request with its sessions or sliding windows formed only from records that reached the windows.
 
-    It stays unchanged if no record reached them, and for windows of a grid, whose bounds do not depend on records.
+    The request is unchanged if no record reached the windows, and for windows on a grid, whose bounds do not depend on records.
     """
     windows, times = past.output.windows, among(asked.taken, outcomes.in_windows)
     if not times or not past.output.is_windowed or not isinstance(windows, SessionWindows | SlidingWindows):
@@ -312,9 +315,9 @@ def _within(taken: Candidates, spans: Iterable[Window], windows: Windows | None)
 def missed(
     output: Output, outcomes: Outcomes, window: Window, used: Collection[tuple[str | None, int, int]]
 ) -> list[Drop]:
-    """Return the drops of records that a window lacks. ``used`` are the records that contributed to its row.
+    """Return the drops of records that are missing in a window. ``used`` are the records that contributed to its row.
 
-    If the code declares no windows, it is unknown which records a session lacks. Then all drops are returned.
+    If the code declares no windows, all drops are returned, because it is unknown which records a session lacks.
     """
     drops = [drop for drop in outcomes.missed([window]) if drop.dropped.at not in used]
     windows = output.windows
@@ -324,7 +327,7 @@ def missed(
 
 
 def _of_session(session: Window, drops: Sequence[Drop], followed: Candidates, gap_ms: int) -> list[Drop]:
-    """Return the drops of records whose time is within a session, or that would have extended it."""
+    """Return the drops of records whose time is within a session, or that would have extended the session."""
     timed = []
     for drop in drops:
         topic, partition, offset = drop.dropped.at
@@ -342,7 +345,7 @@ def _of_session(session: Window, drops: Sequence[Drop], followed: Candidates, ga
 
 
 def quarantined(past: History, own: Any) -> Iterator[ReasonMessage]:
-    """If the feed's landings quarantined rows with the key, yield how many, and the reason of the last one."""
+    """If landings of the feed quarantined rows with the key, yield their number and the reason for the last one."""
     feed, topics = past.output.job.feed, past.output.layout.external
     if not any((landing.counts or {}).get("quarantined") for landing in feed.landings):
         return
@@ -364,23 +367,23 @@ def quarantined(past: History, own: Any) -> Iterator[ReasonMessage]:
 
 
 def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> Iterator[ReasonMessage]:
-    """If runs put records of a key into the quarantine (`dropped: quarantine`), yield how many, and the reason of the last one.
+    """If runs quarantined records of a key (`dropped: quarantine`), yield their number and the reason for the last one.
 
-    Only records between the two ``times`` count. A record counts once, and only if a node on the way to the output dropped it.
-    For a repartitioned key, the quarantine is the only place that has the dropped records.
+    Only records between the two ``times`` count. A record counts once, and only if a node before the output dropped it. For a
+    repartitioned key, only the quarantine has the dropped records.
     """
     runs, nodes = [*run_ids(past.output.branch.runs)], sorted(past.output.layout.leads_to_output())
     of_runs = Chosen(past.output.job.name, runs=runs, nodes=nodes, times=times)
     reasons = {
         (row["topic"], row["partition"], number if row["topic"] is None else row["offset"]): row["reason"]
-        for number, row in enumerate(_rows(past, of_runs, own))  # a punctuation's records have no position
+        for number, row in enumerate(_rows(past, of_runs, own))  # the records of a punctuation have no position
         if _key(row["record"]) == _parts(own)
     }
     yield from _told([*reasons.values()], past.output.job.name, "record", "was dropped", "were dropped")
 
 
 def _told(reasons: Sequence[str], of: str, noun: str, singular: str, plural: str) -> Iterator[ReasonMessage]:
-    """If there are records, yield a sentence with their number, what happened to them, and the last reason.
+    """If there are records, yield a sentence with their number, what happened to them, and the last of the reasons.
 
     ``of`` is the job or feed.
     """
@@ -398,12 +401,12 @@ def _told(reasons: Sequence[str], of: str, noun: str, singular: str, plural: str
 
 
 def _rows(past: History, chosen: Chosen, own: Any, lost: list[LostRows] | None = None) -> Iterator[dict[str, Any]]:
-    """Yield position, reason and record of the chosen rows that contain the texts of a key. Add lost files to ``lost``."""
+    """Yield position, reason and record of those chosen rows that contain the texts of a key. Add lost files to ``lost``."""
     quarantine = past.output.tables.quarantine([past.output.job.feed.definition.feed])
     if quarantine is None:
         return
     parts = own if isinstance(own, tuple) else (own,)
-    # Only the key's texts are searched for, because a number may be written in several ways.
+    # Only texts of the key are searched for, because a number may be written in several ways.
     texts = [json.dumps(part, ensure_ascii=False)[1:-1] for part in parts if isinstance(part, str)]
     for batch in quarantine.batches(replace(chosen, texts=texts)):
         yield from batch.select(["topic", "partition", "offset", "reason", "record"]).to_pylist()
@@ -423,7 +426,7 @@ def _key(record: str | None) -> list[str]:
 
 
 def _has(record: str | None, names: Sequence[str], parts: list[str]) -> bool:
-    """Whether a quarantined row has the parts of a key: in the key's columns, or in its text if that could not be parsed."""
+    """Return whether a quarantined row has the parts of a key: in the key's columns, or in its text if it was not parsed."""
     columns: Any = json.loads(record or "{}")
     if isinstance(columns, dict) and columns.keys() >= set(names):
         return [str(columns[name]) for name in names] == parts

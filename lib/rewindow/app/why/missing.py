@@ -1,4 +1,4 @@
-"""Explain why a key has no row: which records the logs have, what happened to them, and what the result waits for."""
+"""Explain why a key has no row: which of its records are in the logs, what happened to them, and what the result waits for."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ NO_ROW_YET = ReasonMessage("no-row-yet", "there is no row yet")
 def explain_missing(
     project: OpenProject, output: Output, key: Mapping[str, Sequence[Any]], rows: Sequence[Row], at: AskedTime | None
 ) -> MissingFacts:
-    """Return why a key has no row. If ``at`` is given, explain the window that contains this time.
+    """Return why a key has no row. With ``at``, explain the window that contains this time.
 
-    ``rows`` are the rows that the key has. Without a time, a key with rows may have windows that are still open. Raises
+    ``rows`` are the rows that the key has. Without a time, the key may have rows and also windows that are still open. Raises
     `UsageError` (2) if several windows contain the time, `SourceError` (66) if the feed lacks landings of the last run,
     `DataError` (65) if the job's code fails.
     """
@@ -121,7 +121,7 @@ def _absent(
 
 
 def _open(past: History, asked: Asked, outcomes: Outcomes, rows: Sequence[Row]) -> list[OpenFacts]:
-    """Return the key's open windows that have no row yet, with the number of records that reached each window."""
+    """Return the key's open windows without a row, each with the number of records that reached it."""
     times = among(asked.taken, outcomes.in_windows)
     column, windows = past.output.start_column, past.output.windows
     written = {row[column or ""] for row in rows}
@@ -163,7 +163,7 @@ def _there(output: Output, row: Row) -> MissingFacts:
 def _in_no_session(past: History, asked: Asked, outcomes: Outcomes, at: AskedTime) -> MissingFacts:
     """Return the facts for a time that is near records of the key, but in none of its sessions.
 
-    The facts name the records that are in no session.
+    They name the records that are in no session.
     """
     facts, windows = RecordLookup(past), past.output.windows
     near = facts.unused(asked.taken, set())
@@ -264,7 +264,7 @@ def _records_not_taken(output: Output, times: Sequence[int]) -> ReasonMessage:
 
 
 def _not_taken(output: Output, times: Sequence[int]) -> tuple[ReasonMessage, str]:
-    """Return why no run has taken landed records with these times, and which command takes them."""
+    """Return why no run has processed landed records with these times, and the command that processes them."""
     records = f"{counted(len(times), 'record')} of the key"
     if len(output.job.feed.landings) > output.branch.last_epoch:
         job = command_words(output.job.name, output.branch.name)
@@ -299,7 +299,7 @@ def _waiting(waits: Waits | None) -> Iterator[ReasonMessage]:
 def _left_out(
     output: Output, records: Sequence[RecordFacts], outcomes: Outcomes, late: Sequence[LateFacts]
 ) -> Iterator[ReasonMessage]:
-    """If the output has windows, yield how many records did not reach them. Dropped records do not count."""
+    """If the output has windows, yield how many records reached none of the windows. Dropped records do not count."""
     if output.windowed_node is None or not outcomes.kept:
         return
     gone = {(dropped.record.topic, dropped.record.offset) for dropped in late} | outcomes.in_windows.keys()
@@ -318,7 +318,7 @@ def _left_out(
 
 
 def _let_go(output: Output, records: str) -> ReasonMessage:
-    """Return a sentence that says why no store took some records. ``records`` is their number, in words."""
+    """Return a sentence that says why no store has an entry of some records. ``records`` is their number, in words."""
     layout = output.layout
     joins = list(inner_joins(layout.topology, layout.sink))
     if not joins:
@@ -391,7 +391,7 @@ def never_landed(project: OpenProject, past: History, asked: Asked) -> tuple[Rea
 def _on_hold(project: OpenProject, config: FeedConfig) -> Iterator[ReasonMessage]:
     """Yield the first run on hold of each job whose output the feed lands.
 
-    Rows of this run and later runs are not landed yet.
+    Rows of this run and of later runs are not landed yet.
     """
     for job in sorted({log.source.job for log in config.logs.values() if log.source.job}):
         for run in project.tables.state(job).on_hold(MAIN)[:1]:
@@ -405,7 +405,7 @@ def _on_hold(project: OpenProject, config: FeedConfig) -> Iterator[ReasonMessage
 
 
 def _later(project: OpenProject, config: FeedConfig) -> Iterator[ReasonMessage]:
-    """If landed files have rows of later intervals of arrival, yield a sentence that says so.
+    """Yield a sentence if landed files have rows of later intervals of arrival.
 
     The rows are not read, so it is unknown whether the key is among them.
     """
@@ -419,9 +419,9 @@ def _later(project: OpenProject, config: FeedConfig) -> Iterator[ReasonMessage]:
 
 
 def _like(past: History, asked: Asked) -> Iterator[ReasonMessage]:
-    """Yield a key of the table that differs from the requested one only in case or in blanks around it.
+    """Yield a key of the table that differs from the given one only in case or in blanks around it.
 
-    The key is one text.
+    This applies only to a key of one text.
     """
     output = past.output
     spec = output.branch.tables.get(f"{OUTPUT}{output.topic}")
@@ -438,7 +438,7 @@ def _like(past: History, asked: Asked) -> Iterator[ReasonMessage]:
 
 
 def _is_ahead(past: History, window: Window) -> bool:
-    """Whether a window begins after the newest landed record of the output's logs."""
+    """Return whether a window begins after the newest landed record of the output's logs."""
     landings, topics = past.output.job.feed.landings, past.output.layout.external
     ranges = landings[-1].ranges.items() if landings else ()
     return window.start_ms > max((landed.max_timestamp for tp, landed in ranges if tp.topic in topics), default=UNKNOWN)

@@ -1,4 +1,4 @@
-"""Find an output table by its name, and the rows of a key in it."""
+"""Find an output table by its name, and the rows of a key in this table."""
 
 from __future__ import annotations
 
@@ -82,13 +82,16 @@ class Output:
     def traced(self, partition: int) -> Traced:
         """Return the part of the topology to replay for the rows of one partition.
 
-        Each result has its own copy of the user code, so that replays share no objects.
+        Each call returns its own copy of the user code, so that replays share no objects.
         """
         return self._through(self.job.code.load_topology(), partition)
 
     @cached_property
     def layout(self) -> Traced:
-        """The output's key and value shapes, topics and sub-topologies. They must not be replayed."""
+        """The shapes of the output's keys and values, and its topics and sub-topologies.
+
+        Only for inspection; to replay, use `traced`.
+        """
         return self._through(self.job.code.topology, 0)
 
     def _through(self, topology: Topology, partition: int) -> Traced:
@@ -108,7 +111,7 @@ class Output:
 
     @property
     def own_columns(self) -> tuple[Column, ...]:
-        """The columns of the key, without those of the window."""
+        """The key columns that are not columns of the window."""
         return self.key_columns[:-2] if self.is_windowed else self.key_columns
 
     @property
@@ -133,7 +136,7 @@ class Output:
         return f"{command_words(self.table, self.branch.name)} {shlex.join(words)}"
 
     def in_window(self, rows: Sequence[Row], start_ms: int | None) -> Sequence[Row]:
-        """Return the rows of the window that starts at a time; all rows for None."""
+        """Return the rows of the window that starts at a time. With None, return all rows."""
         return rows if start_ms is None else [row for row in rows if row[self.start_column or ""] == start_ms]
 
     def any_row(self) -> Row | None:

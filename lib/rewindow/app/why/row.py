@@ -1,4 +1,4 @@
-"""Explain one row of an output: replay its task, name the records that it was made of, and say when and why it was sent."""
+"""Explain one row of an output: replay its task, name the records from which it was made, and say when and why it was sent."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
     """Explain a row of an output. ``rows`` are all rows of its key, or those in the window that contains ``asked_ms``.
 
     Raises `SourceError` (66) if the feed lacks landings of the row's run. If a replay does not give the row, raises
-    `StorageError` (74) if the table was altered. Otherwise raises `CheckpointError` (76), because the present code does not give
-    the row.
+    `StorageError` (74) if the table was altered, and otherwise `CheckpointError` (76), because the present code does not give
+    it.
     """
     run = output.state.find_run(row["_run"])
     if run is None:
@@ -102,7 +102,7 @@ def _key_of(traced: Traced, row: Mapping[str, Any]) -> Any:
 
 
 def _times(output: Output, key: Any) -> tuple[int, int] | None:
-    """Return the first and last time that records of a windowed key may have; None for a key without window."""
+    """Return the first and last time that records of a windowed key may have; None for a key without a window."""
     if key.__class__ is not Windowed:
         return None
     start_ms, end_ms, is_session = key.window
@@ -112,7 +112,7 @@ def _times(output: Output, key: Any) -> tuple[int, int] | None:
 def candidates_of(past: History, traced: Traced, key: Any) -> Candidates:
     """Return the records of a windowed key whose times are in its window. If the logs cannot be searched, return none.
 
-    For a session, records near it count as well, because they would have extended it.
+    For a session, records near it are included, too, because they would have extended the session.
     """
     times = _times(past.output, key)
     if times is None or not_looked_for(past.output) is not None:
@@ -198,7 +198,7 @@ def _notes(
 
 
 class RecordLookup:
-    """A lookup of records in the logs, and of the landings that added them."""
+    """Looks records up in the logs, with the landings that added them."""
 
     def __init__(self, past: History) -> None:
         self._past = past
@@ -206,7 +206,7 @@ class RecordLookup:
         self._ends: dict[TopicPartition, tuple[list[int], list[int]]] = {}
 
     def records(self, causes: Sequence[Cause]) -> list[RecordFacts]:
-        """Return the facts of records, in the same order."""
+        """Return the facts of the records in ``causes``, in the same order."""
         columns: dict[tuple[str, int, int], Mapping[str, Any]] = {}
         for topic, partition in dict.fromkeys((cause.topic or "", cause.partition) for cause in causes):
             own = sorted({cause.offset for cause in causes if (cause.topic, cause.partition) == (topic, partition)})
@@ -222,7 +222,7 @@ class RecordLookup:
         return [self._record(cause, columns[cause.topic or "", cause.partition, cause.offset]) for cause in causes]
 
     def sent(self, behind: Behind) -> SentFacts:
-        """Return when and why a row was sent."""
+        """Return the event at which a row was sent."""
         own = behind.sent
         watermark = next((epoch.watermark_ms for epoch in self._past.epochs if epoch.number == own.epoch), -1)
         return SentFacts(
@@ -251,7 +251,7 @@ class RecordLookup:
         ]
 
     def unused(self, candidates: Candidates, used: set[tuple[str | None, int, int]]) -> list[RecordFacts]:
-        """Return the candidates that neither contributed nor were dropped, because a condition or function left them out."""
+        """Return the candidates that neither contributed nor were dropped. A condition or function of the job left them out."""
         causes = [
             Cause(0, partition, self._past.epoch_of(topic, partition, offset), topic, offset, timestamp)
             for (topic, partition), known in candidates.items()
@@ -279,7 +279,7 @@ class RecordLookup:
 
 
 def check_not_altered(output: Output) -> None:
-    """Raise `StorageError` (74) if another writer has changed rows of the table, because its rows may then not be those of runs.
+    """Raise `StorageError` (74) if another program changed rows of the table. Its rows may then not be those that runs wrote.
 
     Files are read only if the table has files that no run staged, for example after an UPDATE or OPTIMIZE.
     """
@@ -291,7 +291,7 @@ def check_not_altered(output: Output) -> None:
 
 
 def not_given(output: Output, run: CommittedRun) -> RewindowError:
-    """Return the error for a row that a replay does not give.
+    """Return the error for a row that a replay did not give.
 
     It is a `StorageError` (74) if the table was altered, else a `CheckpointError` (76).
     """
@@ -336,14 +336,14 @@ def not_given(output: Output, run: CommittedRun) -> RewindowError:
 
 
 def _altered(output: Output) -> Iterator[str]:
-    """Yield how the table differs from what was published, with the command that repairs it; nothing if it does not differ."""
+    """Yield how the table differs from what was published, with the command that repairs it; nothing if it is equal."""
     job, branch = output.job.name, output.branch.name
     for sentence in described_drift(output.tables, job, output.state, branch, f"{OUTPUT}{output.topic}"):
         yield f"{sentence}. Publish it again, then ask again: `rewindow republish {command_words(job, branch)}`"
 
 
 def _other_code(output: Output, run: CommittedRun) -> tuple[str, list[str]] | None:
-    """Return the last earlier run that had other code, and how the code of ``run`` differs from it; None if there is none."""
+    """Return the last earlier run with other code than ``run``, and how the code of ``run`` differs; None if there is none."""
     for earlier in reversed(output.state.chain_to(run.spec.run)[:-1]):
         if changed := _changes(earlier.spec.binding, run.spec.binding):
             return earlier.spec.name, changed
@@ -353,7 +353,7 @@ def _other_code(output: Output, run: CommittedRun) -> tuple[str, list[str]] | No
 def _changes(before: JobBinding, now: JobBinding) -> list[str]:
     """Return the differences between two bindings that may change a row.
 
-    They include differences of a suppress, although a run may resume with these.
+    They include differences in suppresses, even those with which a run may resume.
     """
     changed = [
         *differences_besides_tables(before, now),

@@ -1,4 +1,4 @@
-"""Find out what a result waits for: a node's clock, what stops this clock, and the open windows of a key."""
+"""Find out what a result waits for: the clock of a node, what stops this clock, and the open windows of a key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """What a window's result waits for: the node, the time at which the result is final, and the node's clock (None if unknown).
+    """What a window's result waits for: a node, the time at which the result is final, and the node's clock (None if unknown).
 
     ``why`` says in words what prevents the clock from advancing.
     """
@@ -46,15 +46,15 @@ class Waits:
 
 @dataclass(frozen=True)
 class Holding:
-    """The last node that holds an output's results back, and its clock in one partition."""
+    """The last node that holds back an output's results, and its clock in one partition."""
 
     inputs: Inputs
     node: TimedNode
     partition: int
     clock: int
     buffered: Mapping[Window | None, int] | None = None
-    """If the node has a time limit, maps each window to the buffer time of the key's result. In a table without windows, the
-    window is None."""
+    """If the node has a time limit: maps each window to the time from which the limit counts for the key's result. In a
+    table without windows, the window is None."""
 
     def closes_at(self, window: Window | None) -> int | None:
         """Return the time at which the result of a window is final; None if the node does not hold this result."""
@@ -78,12 +78,12 @@ class Holding:
 
 
 def holding(past: History, partition: int, values: Sequence[Any]) -> Holding | None:
-    """Return which node holds the output's results back; None if there is none, or if the branch is sealed.
+    """Return the last node that holds back the output's results; None if there is none, or if the last run was final.
 
     ``values`` are the values of the key's columns, without the window.
     """
     layout = past.output.layout
-    # Only nodes before this output count, because other outputs of the sub-topology have other windows.
+    # Only nodes before this output are searched, because other outputs of the sub-topology have other windows.
     own = {node.name for node in layout.topology.above(layout.sink)}
     nodes = [node for node in holding_nodes(past.timed) if node.sub_topology == layout.part.index and node.node in own]
     if not nodes or past.last.spec.final:
@@ -96,7 +96,7 @@ def holding(past: History, partition: int, values: Sequence[Any]) -> Holding | N
 
 
 def _buffered(past: History, store: str, own: Sequence[Any]) -> dict[Window | None, int]:
-    """Return the results of a key that a buffer holds, as a mapping from window to the time from which the time limit counts.
+    """Return when the time limit began for each result of a key that a buffer holds, by window.
 
     The mapping is empty if `gc` has deleted the state after the last run.
     """
@@ -115,7 +115,7 @@ def _buffered(past: History, store: str, own: Sequence[Any]) -> dict[Window | No
 
 
 def clock_sentences(past: History, partition: int) -> Iterator[ReasonMessage]:
-    """Yield sentences with the clocks and schedules of the output's task after the last run."""
+    """Yield sentences about the clocks and schedules of the output's task after the last run."""
     part = past.output.layout.part.index
     state = _inputs(past).known_tasks.get((part, partition), {})
     stream_ms = state.get("stream_time_ms", UNKNOWN)
@@ -149,7 +149,7 @@ def held_sentences(past: History) -> Iterator[ReasonMessage]:
 
 
 def partner_sentences(past: History, taken: Candidates) -> Iterator[ReasonMessage]:
-    """Yield for which partners, and until when, the key's taken records wait in joins of streams."""
+    """Yield for which partners the key's processed records wait in joins of streams, and until when."""
     layout = past.output.layout
     newest_ms = max((time for known in taken.values() for time in known.values()), default=UNKNOWN)
     lacking = sorted(set(layout.external) - {topic for (topic, _), known in taken.items() if known})
@@ -184,9 +184,9 @@ def _inputs(past: History) -> Inputs:
 def open_windows(
     windows: Windows | None, times: Iterable[int], held: Holding, known: Sequence[Window] | None = None
 ) -> list[Window]:
-    """Return the windows of records with these times that the clock has not closed, oldest first, for an answer of `why`.
+    """Return the windows of records with these times that the clock has not closed, oldest first.
 
-    ``known`` are the sessions that a replay has shown; None if no replay was made.
+    ``known``: the sessions that a replay has shown; None if no replay was made.
     """
     newest_first = sorted(set(times), reverse=True)
     made: Iterable[Window]
@@ -210,12 +210,12 @@ def _sliding(size_ms: int, newest_first: Sequence[int], held: Holding) -> list[W
 
 
 def _on_grid(windows: GridWindows, newest_first: Sequence[int], held: Holding) -> set[Window]:
-    """Return the windows of the newest records."""
+    """Return the open windows of the records. The newest record comes first."""
     open_ones: set[Window] = set()
     for time in newest_first:
         own = [windows.window(start) for start in windows.starts(time)]
         if own and not held.is_open(own[-1]):
-            # The records come newest first, so the windows of all further records are closed, too.
+            # The newest record comes first, so the windows of all further records are closed, too.
             break
         open_ones.update(own)
     return open_ones
@@ -236,7 +236,7 @@ def open_headline(windows: Sequence[OpenFacts]) -> ReasonMessage:
 
 
 def open_sentences(windows: Sequence[OpenFacts]) -> Iterator[ReasonMessage]:
-    """If there are several windows, yield for each until what time it is open, and the number of its records."""
+    """If there are several windows, yield for each until when it is open, and how many records it has."""
     for window in windows[:_MOST_NAMED] if len(windows) > 1 else ():
         yield ReasonMessage(
             "open-window",

@@ -1,1 +1,1 @@
-"""The health of feeds and jobs: what waits, is late, held, silent or broken, and why, as values that every command shows."""
+"""The health of feeds and jobs as values that every command shows: what waits, is late, on hold or broken, and why."""

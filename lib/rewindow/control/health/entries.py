@@ -15,35 +15,37 @@ class Status(StrEnum):
     FRESH = "fresh"
     """Nothing to do."""
     DUE = "due"
-    """A feed: its sources have something new. A job: one landing waits, or an interrupted command is to be completed."""
+    """A feed: its sources have new rows. A job: one landing waits to be processed, or an interrupted command must be
+    completed."""
     BEHIND = "behind"
-    """A job: two or more landings wait. A branch: `main` has taken landings that the branch has not."""
+    """A job: two or more landings wait to be processed. A branch: `main` has processed landings that the branch has not."""
     ON_HOLD = "on_hold"
-    """A job or a branch: a run is committed, and is not published until somebody accepts it."""
+    """A job or a branch: a run is committed, but its results are not published until somebody accepts the run."""
     RUNNING = "running"
-    """A process is landing or running it now."""
+    """A process is landing the feed or running the job now."""
     NEVER_LANDED = "never_landed"
     NEVER_RUN = "never_run"
     LEFT_BEHIND = "left_behind"
-    """A branch other than `main`: it has replayed other code or other landings than the job and the feed have now."""
+    """A branch other than `main`: the code or the landings of its runs differ from the present ones of the job and the feed."""
     BROKEN = "broken"
-    """The next command would refuse: the configuration or the code cannot be read, or sources or tables do not fit."""
+    """The next command would be refused, because configuration or code cannot be read, or sources or tables are not as
+    expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One line of the listing.
 
-    ``epoch`` is the number of the last landing of a feed, or of the last landing that a branch has taken. ``waiting`` is how
-    many landings the branch has not taken.
+    ``epoch`` is the number of the last landing of a feed, or of the last landing that a branch has processed. ``waiting`` is
+    how many landings the branch has not processed.
     """
 
     name: str
     status: Status
     details: Sequence[Message] = ()
-    """What is new, what waits, or why the next command would refuse."""
+    """What is new in the sources, what waits, or why the next command would be refused."""
     exit_code: int | None = None
-    """The exit code with which the next command would refuse; None unless the status is broken or left behind."""
+    """The exit code with which the next command would be refused; None unless the status is broken or left behind."""
     feed: str | None = None
     epoch: int | None = None
     waiting: int | None = None
@@ -52,7 +54,7 @@ class Entry:
 
     @property
     def detail(self) -> str | None:
-        """The details as one text; None without details."""
+        """The details joined into one text; None if there are none."""
         return "; ".join(self.details) or None
 
     @property
@@ -62,5 +64,5 @@ class Entry:
 
 
 def age_ms(time_ms: int | None, now_ms: int) -> int | None:
-    """Return how long ago a time is (ms): 0 for a time in the future, None for None."""
+    """Return the milliseconds from a time to ``now_ms``: 0 for a time in the future, None if the time is None."""
     return None if time_ms is None else max(0, now_ms - time_ms)

@@ -1,4 +1,4 @@
-"""The health of a feed: its line in a listing, what its last landings took, and rows that wait or are from the future."""
+"""The health of a feed: its line in a listing, figures of its last landings, and rows that wait or arrive in the future."""
 
 from __future__ import annotations
 
@@ -18,15 +18,12 @@ from rewindow.streams.duration import in_words
 from rewindow.streams.record import known_time
 
 LANDINGS = 24
-"""The number of last landings over which the shares in a feed's figures are computed."""
+"""How many of the last landings count for the shares in a feed's figures."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedHealth:
-    """The state of a feed's ledger and sources. ``details``: what is new, what waits, and what is not known.
-
-    ``every`` is the length of the feed's intervals as written in its file.
-    """
+    """The state of a feed's ledger and sources. ``details``: what is new, what waits, and what is unknown."""
 
     progress: Progress
     is_due: bool
@@ -35,7 +32,8 @@ class FeedHealth:
     spec: FeedSpec | None = None
     every: str = ""
     behind: Sequence[str] = ()
-    """The logs whose new files have rows of landed intervals, although their landings declared them complete."""
+    """The logs with new files that contain rows of landed intervals. These intervals were declared complete without these
+    rows."""
 
 
 def feed_entry(name: str, health: FeedHealth) -> Entry:
@@ -58,7 +56,7 @@ def feed_entry(name: str, health: FeedHealth) -> Entry:
 
 
 def rows_of_passed_intervals(health: FeedHealth, now_ms: int) -> str:
-    """Return what waits although the two intervals after the last landed interval are over; empty if nothing waits."""
+    """Return words for what is due if the next two intervals after the last landed one are already over; ``""`` otherwise."""
     spec, through_ms = health.spec, health.progress.through_ms
     if spec is None or spec.every is None or through_ms is None:
         return ""
@@ -71,7 +69,7 @@ def rows_of_passed_intervals(health: FeedHealth, now_ms: int) -> str:
 
 
 def quarantined_logs(progress: Progress) -> Iterator[tuple[str, int]]:
-    """Yield each log whose records were all quarantined in the last landing, with the number of these records."""
+    """Yield the topic of each log whose records were all quarantined in the last landing, and the number of these records."""
     last = progress.feed.landings[-1] if progress.feed and progress.feed.landings else None
     for topic, count in ((last.quarantined or {}) if last else {}).items():
         if last and not any(landed.end > landed.start for tp, landed in last.ranges.items() if tp.topic == topic):
@@ -79,9 +77,9 @@ def quarantined_logs(progress: Progress) -> Iterator[tuple[str, int]]:
 
 
 def future_rows(progress: Progress, now_ms: int) -> Iterator[tuple[str, str, int]]:
-    """Yield ``(log, file, time)`` of the first row that arrives after ``now_ms``, for each log with such rows in landed files.
+    """Yield ``(log, file, time)`` for each log with landed rows that arrive after ``now_ms``: its first such row.
 
-    The files and times (epoch ms) are in the position of the log's source, which the last landing recorded.
+    The file and the arrival time (epoch ms) come from the source's position, which the last landing recorded.
     """
     # Logs that a new generation has removed still have a position.
     logs = progress.declared.get("logs", progress.positions)
@@ -93,7 +91,10 @@ def future_rows(progress: Progress, now_ms: int) -> Iterator[tuple[str, str, int
 
 
 def feed_figures(entry: Entry, progress: Progress | None, landed_at_ms: int | None, now_ms: int) -> dict[str, Any]:
-    """Return figures by name: how far a feed is, and what its last landings quarantined or took late; None if unknown."""
+    """Return figures by name: how far a feed is landed, and how many rows its last landings quarantined or got late.
+
+    A figure is None if it is unknown.
+    """
     feed = progress.feed if progress else None
     landings: Sequence[Landing] = feed.landings if feed else ()
     counts = [landing.counts or {} for landing in landings[-LANDINGS:]]

@@ -29,14 +29,14 @@ class Level(StrEnum):
     """How urgent something is, the most urgent first."""
 
     BROKEN = "broken"
-    """The next command would refuse, an attempt did not finish, a run is on hold, tables are not what was committed, or a check
-    failed."""
+    """The next command would be refused, an attempt did not finish, a run is on hold, tables differ from what was committed,
+    or a check failed."""
     ALERT = "alert"
-    """A bound of the job's file is exceeded, or its schedule or the feed's interval was missed."""
+    """A limit in the job's file is exceeded, a scheduled run is missing, or an interval of the feed was not landed in time."""
     NOTE = "note"
-    """Results wait for a silent partition, and no bound is exceeded; all of a landing was quarantined; or rows of landed files
-    arrive in the future. If a catalog has the tables: an attempt may still run on another host, or a bound of files is not
-    checked."""
+    """Results wait for a partition without new records, but no limit is exceeded; or all rows of a landing were quarantined;
+    or landed files have rows with a future arrival time. Also, for tables in a catalog: an attempt may still run on another
+    host, or a limit on files is not checked."""
     OK = "ok"
 
     @property
@@ -49,7 +49,7 @@ class Level(StrEnum):
 class Finding:
     """Something that needs attention. ``about`` is the word by which alert rules select findings.
 
-    ``command`` is the command that helps; None if no command helps, or if the command would be refused.
+    ``command`` is the command that fixes it; None if no command can fix it, or if the command would be refused.
     """
 
     level: Level
@@ -62,7 +62,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A feed or a job: its line of `rewindow ls`, its figures by name (None if unknown), and what was found."""
+    """A feed or a job: its line of `rewindow ls`, its figures by name (None if unknown), and its findings."""
 
     kind: str
     name: str
@@ -90,7 +90,7 @@ class Unfinished:
 
     @property
     def how(self) -> str:
-        """How the attempt ended, as the end of a sentence."""
+        """How the attempt ended, as the last part of a sentence."""
         if self.was_killed:
             return "was killed before it could say why, or hangs"
         if self.has_ended:
@@ -105,7 +105,10 @@ class Unfinished:
 
 
 def checked(check: Callable[[], Iterable[Finding]], about: str, command: str) -> list[Finding]:
-    """Return the findings of a check. If the check raises an error, this is a finding, too, because the result is unknown."""
+    """Return the findings of a check.
+
+    If the check raises an error, return a finding with this error, because the result is unknown.
+    """
     found = known(lambda: [*check()])
     if isinstance(found, Unknown):
         message = FindingMessage(
@@ -116,9 +119,10 @@ def checked(check: Callable[[], Iterable[Finding]], about: str, command: str) ->
 
 
 def refused(entry: Entry, step: str, command: str) -> Iterator[Finding]:
-    """Yield a finding if the next run or landing (``step``) is refused.
+    """Yield a finding if the next run or landing (``step``) would be refused.
 
-    For a mistake in a file, the finding has no command, because every command is refused until the file is corrected.
+    If the cause is a mistake in a configuration file, the finding has no command, because every command is refused until the
+    file is corrected.
     """
     if entry.status is Status.BROKEN:
         message = FindingMessage(
@@ -133,7 +137,10 @@ def refused(entry: Entry, step: str, command: str) -> Iterator[Finding]:
 
 
 def lagging(lacks: Mapping[str, int], tables: str, unit: str, command: str) -> Iterator[Finding]:
-    """Yield a finding if ``tables`` lack commits or landings (``unit``). ``lacks``: maps each table to how many it lacks."""
+    """Yield a finding if ``tables`` lack commits or landings (``unit``).
+
+    ``lacks`` maps each table to the number that it lacks.
+    """
     if lacks:
         message = FindingMessage(
             "tables-behind-ledger",
@@ -145,9 +152,9 @@ def lagging(lacks: Mapping[str, int], tables: str, unit: str, command: str) -> I
 
 
 def stalled_results(stalled: Sequence[Stalled] | Unknown, bound_ms: int | None, command: Command) -> Iterator[Finding]:
-    """Yield a finding for each node whose results are stalled, because they wait for a partition without records.
+    """Yield a finding for each node whose results are stalled: they wait for a partition without new records.
 
-    It is an alert if they wait longer than ``bound_ms``.
+    The finding is an alert if the results wait longer than ``bound_ms``.
     """
     if isinstance(stalled, Unknown):
         level = Level.NOTE if bound_ms is None else Level.ALERT
@@ -167,7 +174,7 @@ def stalled_results(stalled: Sequence[Stalled] | Unknown, bound_ms: int | None, 
 
 
 def on_hold(holds: Sequence[Hold], unpublished: int, command: Command) -> Iterator[Finding]:
-    """Yield a finding if a run is on hold. ``unpublished``: the number of runs that are not published, including later runs."""
+    """Yield a finding if a run is on hold. ``unpublished``: the number of runs that wait: this run and the runs after it."""
     if holds:
         run, unmet = holds[0]["run"], "; ".join(holds[0]["unmet"])
         more = f", and {counted(unpublished - 1, 'run')} behind it" if unpublished > 1 else ""
@@ -192,7 +199,7 @@ def unfinished_run(run: str, attempt: Unfinished, command: Command) -> Finding:
 
 
 def unfinished_landing(attempt: Unfinished, command: Command) -> Finding:
-    """Return the finding that an attempt to land has not landed anything."""
+    """Return the finding that a call of `land` planned landings but did not land them."""
     message = FindingMessage(
         "landing-unfinished",
         "{process} began to land at {time} and {how}",
@@ -212,9 +219,9 @@ def _unfinished(attempt: Unfinished, message: FindingMessage, command: str, advi
 def overdue_run(
     entry: Entry, landed_ms: int | None, schedule: str, due: Sequence[int], command: Command
 ) -> Iterator[Finding]:
-    """Yield a finding if a landing still waits, although the last but one scheduled run should have taken it.
+    """Yield a finding if a landing waits that the last but one scheduled run should have processed.
 
-    ``due`` are the last two times of the schedule, newest first. ``landed_ms`` is when the first waiting landing was landed;
+    ``due`` are the last two times of the schedule, newest first. ``landed_ms`` is the time of the first landing that waits;
     None if unknown.
     """
     if landed_ms is not None and landed_ms > due[1]:
@@ -234,9 +241,9 @@ def overdue_run(
 
 
 def replayed(of: Mapping[str, Sequence[str]], command: str) -> Iterator[Finding]:
-    """Yield a finding for each source of a feed that has lost runs after jobs had replayed their rows.
+    """Yield a finding for each source of a feed whose runs were removed after jobs had replayed the rows of these runs.
 
-    ``of`` maps each source to the jobs that have replayed rows of lost runs.
+    ``of`` maps each source to the jobs that replayed rows of removed runs.
     """
     for source, jobs in of.items():
         if jobs:
@@ -251,7 +258,7 @@ def replayed(of: Mapping[str, Sequence[str]], command: str) -> Iterator[Finding]
 
 
 def of_landings(health: FeedHealth, now_ms: int, feed: str, command: Command) -> Iterator[Finding]:
-    """Yield the findings on landings: a missed interval, logs that were quarantined completely, and rows of the future."""
+    """Yield the findings on landings: intervals not landed in time, logs that were all quarantined, rows from the future."""
     if waits := rows_of_passed_intervals(health, now_ms):
         through = to_the_second(health.progress.through_ms)
         message = FindingMessage(

@@ -1,4 +1,4 @@
-"""What a branch has not published: runs on hold, and commits that its tables lack, with the wording of each."""
+"""The runs of a branch that are on hold, and the commits that its tables lack, with the wording of both."""
 
 from __future__ import annotations
 
@@ -21,16 +21,19 @@ def lag_words(lagging: Mapping[str, int], unit: str = "commit") -> str:
 
 
 def explain_lag(lagging: Mapping[str, int], who: str) -> list[str]:
-    """Return the line that presents lagging tables. ``who`` publishes the missing commits, such as "The next run"."""
+    """Return the lines that describe tables without the latest commits.
+
+    ``who`` will publish these commits, such as "The next run".
+    """
     return [f"Tables lag behind the ledger: {lag_words(lagging)}. {who} publishes them."] if lagging else []
 
 
 def describe_holds(state: JobState, branch: str) -> list[dict[str, Any]]:
-    """Return the runs of a branch that are on hold as JSON values, in order. Publishing waits for the first of them.
+    """Return the runs of a branch that are on hold, in order, as JSON values. The first of them must be published first.
 
-    ``unmet``: the expectations that the run does not meet, as sentences. ``behind``: the later runs, which wait for this run.
-    ``before``: the run before this run, None for the beginning. ``accept`` and ``remove``: commands that publish or remove
-    this run.
+    ``unmet``: the expectations that the run does not meet, as sentences. ``behind``: the later runs, which cannot be published
+    before this run. ``before``: the run before this run, None for the beginning. ``accept`` and ``remove``: the commands that
+    publish or remove this run.
     """
     runs, described = state.branch(branch).runs, []
     for run in state.on_hold(branch):
@@ -52,7 +55,7 @@ def describe_holds(state: JobState, branch: str) -> list[dict[str, Any]]:
 
 
 def explain_holds(holds: Sequence[Hold]) -> list[str]:
-    """Return the lines that present runs on hold. Only the first of these runs can be published now."""
+    """Return the lines that describe runs on hold. Only the first of these runs can be published now."""
     if not holds:
         return []
     hold, *others = holds

@@ -1,4 +1,4 @@
-"""The data from which the health of a branch is computed: ledgers, task reports and stores. The commands read them beforehand.
+"""The data from which the health of a branch is computed: ledgers, task reports and stores. Commands read this data beforehand.
 
 A value that a command has not read is `Unknown`, with the reason. A result that depends on an unknown value never counts as good.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 Columns = Mapping[str, Sequence[Any]]
-"""Rows of a store by column."""
+"""Maps each column of a store to its values, in the order of the store's rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Unknown:
 
 
 DETAILED_RUNS = 400
-"""Task reports are read for at most this many of the last runs, because the reports of each run are a file."""
+"""Task reports are read for at most this many of the newest runs, because each run has its own file of reports."""
 NOT_READ = Unknown("this command does not read it")
 
 
@@ -53,7 +53,10 @@ def known(read: Callable[[], Value]) -> Value | Unknown:
 
 
 class StepTimes(NamedTuple):
-    """When the steps of a run ended (epoch ms): execution, entry in the journal, last publication. None for an unknown time."""
+    """When each step of a run ended (epoch ms): the execution, the entry in the journal, the last publication.
+
+    None if unknown.
+    """
 
     executed_ms: int | None
     staged_ms: int | None
@@ -61,7 +64,7 @@ class StepTimes(NamedTuple):
 
 
 class FeedRules(NamedTuple):
-    """Settings in a feed's file: how far the watermark is kept behind the newest record (`lag`, in ms), and the feed's logs."""
+    """Settings in a feed's file: `lag`, by which the watermark stays behind the newest record (in ms), and the feed's logs."""
 
     lag_ms: int
     logs: AbstractSet[str]
@@ -69,7 +72,7 @@ class FeedRules(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Records of a topic-partition that are landed but held back by the feed's watermark; the newest is at ``until_ms``."""
+    """Landed records of a topic-partition that the feed's watermark holds back. The newest of them is at ``until_ms``."""
 
     topic: str
     partition: int
@@ -79,16 +82,17 @@ class Held:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a command has read of a branch and some of its ``runs``. The last of these runs is the head.
+    """What a command has read about a branch and some of its ``runs``. The last of these runs is the head.
 
-    * ``read_rules`` reads the feed's file. That takes longer than a small run, so it is called only for a result that needs it.
-    * ``reports``: maps each run id to the task reports of its run, oldest run first; ``before_reports``: the task reports of
+    * ``read_rules`` reads the feed's file. Reading takes longer than a small run, so it is called only if a result needs the
+      rules.
+    * ``reports`` maps each run id to the task reports of the run, oldest run first. ``before_reports`` are the task reports of
       the run before the head.
-    * ``stores``: maps each store to its columns after the head, without stores that were not read.
-    * ``lagging``: maps each target to how many commits its table lacks.
-    * ``planned_at``: maps each run id to the time of the run's PLAN row (epoch ms); ``steps``: maps each run id to the times of
-      its run's steps.
-    * ``accepted``: the ids of runs that were on hold and that somebody accepted.
+    * ``stores`` maps each store to its columns after the head. Stores that were not read are left out.
+    * ``lagging`` maps each target to how many commits its table lacks.
+    * ``planned_at`` maps each run id to the time of the run's PLAN row (epoch ms). ``steps`` maps each run id to the times of
+      the run's steps.
+    * ``accepted`` has the ids of runs that were on hold and that somebody accepted.
     """
 
     branch: Branch
@@ -103,7 +107,8 @@ class Inputs:
     accepted: AbstractSet[int] = frozenset()
     steps: Mapping[int, StepTimes] = field(default_factory=dict)
     will_follow: bool = False
-    """Whether, according to the job's present file, the feed's watermark moves the job's clocks from the next run on."""
+    """Whether, by the job's present file, the feed's watermark will advance the job's clocks in the next run and all later
+    ones."""
 
     @cached_property
     def rules(self) -> FeedRules | Unknown:
@@ -122,7 +127,7 @@ class Inputs:
 
     @cached_property
     def before(self) -> CommittedRun | None:
-        """The run before the head in the branch's chain; None if the head is the first run."""
+        """The run before the head in the branch's chain of runs; None if the head is the first run."""
         index = self.branch.index_of(self.head.spec.run) or 1
         return self.branch.runs[index - 2] if index > 1 else None
 
@@ -143,7 +148,7 @@ class Inputs:
 
     @cached_property
     def tasks(self) -> Mapping[tuple[int, int], Mapping[str, Any]] | Unknown:
-        """The small state (offsets, clocks, schedules) of each task after the head, by sub-topology and partition."""
+        """The state of each task after the head, by (sub-topology, partition): offsets, clocks and schedules, but no stores."""
         if isinstance(self.reports, Unknown):
             return self.reports
         of_head = self.reports.get(self.head.spec.run, ())
@@ -151,19 +156,19 @@ class Inputs:
 
     @property
     def known_tasks(self) -> Mapping[tuple[int, int], Mapping[str, Any]]:
-        """The known states of `tasks`."""
+        """The states in `tasks`; empty if they are unknown."""
         return {} if isinstance(self.tasks, Unknown) else self.tasks
 
     @property
     def timed(self) -> Sequence[TimedNode] | Unknown:
-        """The nodes of the head's topology that wait for clocks."""
+        """The nodes of the head's topology whose results wait until a clock reaches a time."""
         if self.head.spec.binding.timed is None:
             return Unknown(f"run {self.head.spec.name} is of an older version, which did not record which nodes wait")
         return self.head.spec.binding.timed
 
     @property
     def known_timed(self) -> Sequence[TimedNode]:
-        """The known nodes that wait for clocks."""
+        """The nodes in `timed`; empty if they are unknown."""
         return () if isinstance(self.timed, Unknown) else self.timed
 
     @cached_property
@@ -173,26 +178,25 @@ class Inputs:
 
     @property
     def follows_watermark(self) -> bool:
-        """Whether the feed's watermark moves the clocks of the job, besides records."""
+        """Whether the feed's watermark advances the clocks of the job in addition to the records."""
         return self.head.spec.binding.semantics.get("stream_time_from") == StreamTimeFrom.WATERMARK.value
 
     @cached_property
     def newest(self) -> Mapping[TopicPartition, int]:
-        """From topic-partition to the time of its newest landed record, which no run may have taken yet."""
+        """Maps each topic-partition to the time of its newest landed record, even if no run has processed this record."""
         ranges = self.last_landing.ranges.items() if self.last_landing else ()
         return {tp: landed.max_timestamp for tp, landed in ranges if landed.max_timestamp >= 0}
 
     def newest_read(self, timed: TimedNode, partition: int) -> int:
-        """Return the time of a partition's newest record, in the logs that a node's task reads; `UNKNOWN` without records."""
+        """Return the time of a partition's newest record in all logs that a node's task reads; `UNKNOWN` without records."""
         return max((time for tp, time in self.newest.items() if timed.reads(tp, partition)), default=UNKNOWN)
 
     @cached_property
     def waits_for(self) -> Mapping[TopicPartition, int] | Unknown:
-        """The topic-partitions that the watermark of the last landing waits for, each with the time of its newest record.
+        """The topic-partitions for which the last landing's watermark waits, each with the time of its newest record.
 
         The watermark waits neither for idle topic-partitions nor for logs that the feed no longer has. The result is empty if
-        something else determines the watermark: the `lag` alone, the job that makes the feed's records, or `land
-        --watermark`.
+        something else determines the watermark: only `lag`, the job that makes the feed's records, or `land --watermark`.
         """
         landing, rules = self.last_landing, self.rules
         if landing is None or not self.newest:
@@ -221,14 +225,17 @@ def topics_read(binding: JobBinding) -> set[str]:
 
 
 def not_taken(feed: Feed, last_epoch: int) -> range:
-    """Return the numbers of the landings that a branch has not taken. ``last_epoch``: the last landing that it has taken."""
+    """Return the numbers of the landings that a branch has not processed.
+
+    ``last_epoch``: the last landing that it has processed.
+    """
     return range(last_epoch + 1, len(feed.landings) + 1)
 
 
 def held_records(feed: Feed, topics: Collection[str] | None = None, *, through: int | None = None) -> list[Held]:
-    """Return the landed records that the feed's watermark holds back, of some topics or of all.
+    """Return the landed records that the feed's watermark holds back, in the given topics, or in all topics if None.
 
-    ``through``: the number of the landing after which to count; the last landing by default.
+    ``through``: the number of the landing as of which to count; by default the last landing.
     """
     landing = feed.landings[(through or len(feed.landings)) - 1] if feed.landings else None
     return [
@@ -239,27 +246,27 @@ def held_records(feed: Feed, topics: Collection[str] | None = None, *, through: 
 
 
 def records_from_feed(binding: JobBinding, consumed: Mapping[str, int]) -> int:
-    """Return how many records a run took from its feed. ``consumed``: the records taken, by topic."""
-    # A record in an internal topic comes from a record of the feed, and would be counted twice.
+    """Return how many records of its feed a run processed. ``consumed``: the number of processed records by topic."""
+    # A record in an internal topic was made from a record of the feed. Counting it would count that record twice.
     written = (node["sink"] for part in binding.topology for node in part["nodes"] if "sink" in node)
     internal = {topic for topic in written if OUTPUT + topic not in binding.tables}
     return sum(records for topic, records in consumed.items() if topic not in internal)
 
 
 def records_of(run: CommittedRun) -> int:
-    """Return how many records a run took from its feed."""
+    """Return how many records of its feed a run processed."""
     return records_from_feed(run.spec.binding, run.commit.consumed)
 
 
 def rows_by_output(commit: Commit) -> dict[str, int]:
-    """Return the rows that a run added, by output topic."""
+    """Return the number of rows that a run added, by output topic."""
     return {
         target.removeprefix(OUTPUT): total.rows for target, total in commit.targets.items() if target.startswith(OUTPUT)
     }
 
 
 def rows_of(runs: Iterable[CommittedRun]) -> Counter[str]:
-    """Return the rows that runs together added, by output topic."""
+    """Return the number of rows that runs together added, by output topic."""
     rows = Counter[str]()
     for run in runs:
         rows.update(rows_by_output(run.commit))
@@ -272,7 +279,7 @@ def fewer_rows(before: Counter[str], after: Counter[str]) -> dict[str, list[int]
 
 
 def dropped_by_reason(metrics: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """Return how many records a run dropped: from kind to reason to number."""
+    """Return how many records a run dropped, by kind and then by reason."""
     rows = list(metrics)
     dropped = {kind: sum_by_reason(rows, name) for name, kind in DROPS.items()}
     return {kind: reasons for kind, reasons in dropped.items() if reasons}

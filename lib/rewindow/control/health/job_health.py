@@ -1,4 +1,4 @@
-"""The health of a branch: landings that wait for it, records that are held back, its line in a listing, and their wording.
+"""The health of a branch: landings that wait for it, records that the watermark holds back, and its line in a listing.
 
 `plan`, `status`, `report` and notebooks each show a part of the value that `job_health` returns.
 """
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 class JobHealth:
     """The health of a branch.
 
-    ``waiting`` are the landings that the branch has not taken, ``waiting_records`` the number of their records in the job's
-    topics. ``held`` are landed records that the feed's watermark holds back, ``slowest`` the partitions for which the
-    watermark waits. ``stalled`` are results that neither a run nor a landing of other partitions makes final. ``lagging``
-    maps each target to the number of commits that its table lacks. ``landed_through_ms`` is the feed's watermark (epoch ms),
-    None if there is none.
+    ``waiting`` are the landings that the branch has not processed, ``waiting_records`` the number of their records in the job's
+    topics. ``held`` are landed records that the feed's watermark holds back. ``slowest`` are the partitions for which the
+    watermark waits. ``stalled`` are results that no run and no landing makes final, unless their partition gets new records.
+    ``lagging`` maps each target to the number of commits that its table lacks. ``landed_through_ms`` is the feed's watermark
+    (epoch ms), None if there is none.
     """
 
     waiting: range
@@ -77,7 +77,7 @@ def job_health(inputs: Inputs, state: JobState) -> JobHealth:
 
 
 def held_words(held: Sequence[Held]) -> str:
-    """Return how many landed records wait, as in ``3 landed records wait``."""
+    """Return the sentence part that says how many landed records wait, such as ``3 landed records wait``."""
     return waits(sum(records.records for records in held), "landed record")
 
 
@@ -88,12 +88,13 @@ def branch_entry(
     decide: Callable[[], RunSpec | UpToDate | RewindowError],
     lagging: Callable[[], Mapping[str, int]],
 ) -> Entry:
-    """Return the entry of a branch. Landings wait for `main` if `main` has not taken them.
+    """Return the entry of a branch in a listing.
 
-    Landings wait for another branch if `main` has taken them and that branch has not.
+    For `main`, all landings that it has not processed wait. For another branch, only landings that `main` has processed and the
+    branch has not.
 
-    ``decide`` is called if the branch may take a run. It returns the plan of the run, or that there is nothing to run, or the
-    error with which the run would be refused. ``lagging`` is called if nothing is due; it returns how many commits each table
+    ``decide`` is called if the branch may get a run. It returns the plan of the run, or that there is nothing to run, or the
+    error with which the run would be refused. ``lagging`` is called if nothing is due. It returns how many commits each table
     lacks.
     """
     branch, of_main, held = state.branch(name), state.branch(MAIN).last_epoch, state.on_hold(name)
@@ -133,7 +134,7 @@ def branch_entry(
 
 
 def progress_figures(entry: Entry, branch: Branch | None, now_ms: int) -> dict[str, Any]:
-    """Return figures by name: how far a branch is. Unknown figures are None."""
+    """Return figures by name that say how far a branch has processed its feed. Unknown figures are None."""
     head = branch.head if branch else None
     return {
         "runs": len(branch.runs) if branch else None,

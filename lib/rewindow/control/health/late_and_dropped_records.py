@@ -30,7 +30,7 @@ KINDS = tuple(DROPS.values())
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Records that one reason kept out of the results. ``where`` is a node, a store, or the feed.
+    """Records that were dropped for one reason. ``where`` is the node or store that dropped them, or the feed.
 
     ``share``: the dropped records divided by all records; None for a node that counts a record once for each window.
     """
@@ -44,7 +44,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Records that needed a grace period of at most ``up_to_ms`` (None: no bound), but a longer one than the bucket before."""
+    """Records that need a grace period of at most ``up_to_ms`` (None: no limit), but more than the previous bucket allows."""
 
     up_to_ms: int | None
     records: int
@@ -54,10 +54,10 @@ class Bucket:
 class Lateness:
     """How late the records of a windowed node were.
 
-    ``records`` is how many records reached the node, ``largest_ms`` how far the latest was behind the node's clock. ``buckets``
-    counts records that arrived after the end of their last window, by the grace period that would accept them; ``needed_ms`` is
-    the longest of these grace periods. ``late`` is the number of dropped records if ``counts_records``; otherwise a record
-    counts once for each window for which it was late.
+    ``records`` is how many records reached the node. ``largest_ms`` is the largest difference between the node's clock and the
+    time of a record. ``buckets`` count records that arrived after the end of their last window, by the grace period that would
+    accept them. ``needed_ms`` is the longest of these grace periods. ``late`` is the number of dropped records if
+    ``counts_records``. Otherwise, ``late`` counts a record once for each window for which it was late.
     """
 
     node: str
@@ -73,7 +73,7 @@ class Lateness:
 
     @property
     def in_time(self) -> int:
-        """Records that needed no grace."""
+        """How many records needed no grace period."""
         return self.records - sum(bucket.records for bucket in self.buckets)
 
 
@@ -101,8 +101,8 @@ def drops(inputs: Inputs) -> list[Drop]:
 
 
 def _share(records: int, taken: int, *, counts_records: bool) -> float | None:
-    """Return ``records / taken``; None if ``records`` does not count records that the job took."""
-    # A node below another that multiplies records may drop more records than the job took.
+    """Return ``records / taken``; None if ``records`` is not a number of records that the job processed."""
+    # A node may drop more records than the job processed, if an earlier node makes several records from one.
     return records / taken if counts_records and 0 < records <= taken else None
 
 
@@ -123,10 +123,10 @@ def count_drops(reports: Iterable[TaskReport]) -> dict[str, int]:
 
 
 def drop_shares(inputs: Inputs) -> dict[str, Any]:
-    """Return the dropped records of the runs by kind, and their shares of all records; a share is None without records.
+    """Return the dropped records of the runs by kind, and their shares of all records. A share is None if there are no records.
 
-    Late, skipped and expired records are counted for the node that drops most. If the windows of this node overlap, a record
-    counts once for each window for which it is late, and the share is an upper bound.
+    Of late, skipped and expired records, only the node that dropped most is counted. If the windows of this node overlap, it
+    counts a record once for each window for which it is late, and the share is an upper bound.
     """
     records, dropped = sum(records_of(run) for run in inputs.runs), drops(inputs)
     by_location: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
@@ -138,7 +138,7 @@ def drop_shares(inputs: Inputs) -> dict[str, Any]:
     refused = sum(drop.records for drop in dropped if drop.reason == LANDING)
     shares: dict[str, Any] = {"over_runs": len(inputs.runs), "records": records}
     for kind, count in counts.items():
-        # The rows that `land` refused are not among the records that runs took.
+        # The rows that `land` quarantined never reached the runs, so they are not among ``records``.
         whole = records + (refused if kind == "quarantined" else 0)
         shares |= {kind: count, f"{kind}_share": min(1.0, count / whole) if whole else None}
     return shares

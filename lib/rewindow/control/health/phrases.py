@@ -1,4 +1,4 @@
-"""Counts and commands as messages write them."""
+"""Wording of counts and commands in messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rewindow.control.plan.spec import MAIN
 
 
 def counted(count: int, noun: str, *, many: str = "") -> str:
-    """Return a number of things, such as ``1 run`` or ``2 runs``."""
+    """Return a count with its noun, such as ``1 run`` or ``2 runs``."""
     return f"{count:,} {noun if count == 1 else many or f'{noun}s'}"
 
 
@@ -23,7 +23,10 @@ def command_words(job: str, branch: str) -> str:
 
 
 def see_quarantined(name: str) -> str:
-    """Return the command that shows what a job or feed put into the quarantine table, which all jobs and feeds share."""
+    """Return the command that shows the rows of one job or feed in the quarantine table.
+
+    All jobs and feeds share this table.
+    """
     return f"rewindow head rewindow.quarantine --of {name}"
 
 
@@ -35,7 +38,7 @@ def keep_dropped(job: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A maker of command lines for one feed or job, with the options for its target and branch."""
+    """Makes command lines for one feed or job, with the options for the target and branch."""
 
     name: str
     target: str

@@ -1,4 +1,4 @@
-"""Hints after a run: stores that spilled, a run without records, and outputs that got no rows, each with the probable reason."""
+"""Hints after a run: stores that spilled to disk, a run without records, and outputs without rows, with probable reasons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def hints(job: Job, report: RunReport) -> Iterator[HintMessage]:
-    """Yield a hint for stores that spilled, for a run that took no records, and for each output that got no rows from records."""
+    """Yield hints on stores that spilled to disk, a run without records, and outputs that got no rows from their records."""
     if report.spilled:
         have = "has" if len(report.spilled) == 1 else "have"
         yield HintMessage(
@@ -46,7 +46,7 @@ def hints(job: Job, report: RunReport) -> Iterator[HintMessage]:
 
 
 def _took_nothing(job: Job, report: RunReport) -> Iterator[HintMessage]:
-    """Yield a hint if a run took no records because the feed's watermark holds back all landed records."""
+    """Yield a hint if a run processed no records because the feed's watermark holds back all landed records."""
     topics, last = topics_read(report.spec.binding), report.spec.input.last
     held = sum(records.records for records in held_records(job.feed, topics, through=last))
     if held and not any(report.commit.consumed.get(topic) for topic in topics):
@@ -63,14 +63,15 @@ def _took_nothing(job: Job, report: RunReport) -> Iterator[HintMessage]:
 def _no_rows(
     job: Job, report: RunReport, upstream: list[Node], taken: int, *, output: str, records: str
 ) -> HintMessage:
-    """Return the hint that says why an output got no rows from the records that a run took for it.
+    """Return the hint that says why an output got no rows from the records that a run processed for it.
 
-    ``upstream`` are the nodes above the output, ``taken`` is the number of the records, ``records`` the same in words.
+    ``upstream`` are the nodes from which records reach the output. ``taken`` is the number of the processed records, and
+    ``records`` is this number in words.
     """
     nodes = [node for node in upstream if isinstance(node, ProcessorNode)]
     windowed = [node for node in nodes if isinstance(_windows(node), Windows)][:1]
     windows = _windows(windowed[0]) if windowed else None
-    # The stores of table joins hold rows of tables, not of these records.
+    # Stores of joins with tables contain rows of the tables, not these records.
     own = [node for node in nodes if not node.joins_table]
     waiting = sum(report.commit.held.get(store, 0) for node in nodes for store in node.stores)
     is_stored = any(report.commit.rows_in(f"changelog/{store}") for node in windowed or own for store in node.stores)
@@ -128,7 +129,7 @@ def _no_rows(
 
 
 def inner_joins(topology: Topology, node: Node) -> Iterator[ProcessorNode]:
-    """Yield the inner joins of streams above a node, nearest first. Inner joins leave out records without a partner."""
+    """Yield the inner joins of streams upstream of a node, nearest first. An inner join drops records without a partner."""
     nodes = (above for above in topology.above(node) if isinstance(above, ProcessorNode))
     return (above for above in nodes if above.leaves_out is LeavesOut.WITHOUT_PARTNER)
 
@@ -142,7 +143,7 @@ def _named(filters: list[ProcessorNode]) -> str:
 
 
 def _next_close(job: Job, report: RunReport, windows: Windows) -> str:
-    """Return sentences that say how far time has advanced, when a window closes, and what advances time."""
+    """Return sentences that say which time the clock has reached, when a window closes, and what advances the clock."""
     by_watermark = job.binding.semantics.get("stream_time_from") == "watermark"
     landed = job.feed.landings[report.spec.input.last - 1]
     newest_ms = max((log.max_timestamp for log in landed.ranges.values()), default=-1)
@@ -171,7 +172,7 @@ def _next_close(job: Job, report: RunReport, windows: Windows) -> str:
 
 
 def _dropped(report: RunReport, nodes: set[str]) -> tuple[int, str]:
-    """Return how many records some nodes dropped, and the number for each reason as text, like ``60 late (window-closed)``."""
+    """Return how many records the nodes dropped, and the number for each reason as text, like ``60 late (window-closed)``."""
     own = [measure for measure in report.metrics if measure["level"] == "node" and measure["node"] in nodes]
     counts = [(count, kind, why) for name, kind in DROPS.items() for why, count in sum_by_reason(own, name).items()]
     text = ", ".join(f"{count:,} {kind}{f' ({why})' if why else ''}" for count, kind, why in counts)
@@ -179,5 +180,5 @@ def _dropped(report: RunReport, nodes: set[str]) -> tuple[int, str]:
 
 
 def _is_below_store(topology: Topology, node: Node) -> bool:
-    """Return whether any node above a node has a store."""
+    """Return whether any node upstream of a node has a store."""
     return any(isinstance(above, ProcessorNode) and above.stores for above in topology.above(node) if above is not node)

@@ -1,7 +1,7 @@
 """Results that wait for the clock of a node, the reasons why the clock has not advanced further, and the wording of both.
 
-The clocks, and the numbers of results in suppresses, are in the task reports of the last run. Windows and waiting records are in
-stores.
+The task reports of the last run contain the clocks and the numbers of buffered results in suppresses. Windows and waiting
+records are in stores.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from rewindow.streams.serde.schema import PARTITION, has_bounds
 from rewindow.streams.timing import TimedNode, holding_nodes
 
 MOST_SHOWN = 20
-"""The most windows that are shown, beginning with the one that closes first. Later windows are only counted."""
+"""At most this many windows are shown, the first to close first. Later windows are only counted."""
 _MOST_NAMED = 5
 """The most partitions that a message names."""
 BUFFER_TIME = "_buffer_time"
-"""The column of a buffer's changelog with the time from which a time limit counts."""
+"""The column of a suppress buffer's changelog with the time from which the time limit counts."""
 RECORD_TIME = "_record_time"
-"""The column of the time of a record that waits in a join."""
+"""The column of a join store's changelog with the time of the record that waits."""
 
 
 class Cause(StrEnum):
     """Why the clock of a node has not reached a time."""
 
     LATER_RUNS = "later_runs"
-    """The state shown is not the state of the last run, and later runs took later records."""
+    """The state shown belongs to an earlier run than the last. Later runs processed later records."""
     NOT_REPLAYED = "not_replayed"
     """Landings that advance the clock wait to be replayed."""
     NO_LATER_RECORD = "no_later_record"
-    """No record that late was landed."""
+    """No landed record has so late a time."""
     UPSTREAM_JOB = "upstream_job"
-    """The feed's watermark is below the watermark of the job whose output it lands, because that job may hold rows back."""
+    """The feed's watermark stays below the watermark of the job whose output it lands, because that job may hold rows back."""
     LAG = "lag"
     """The `lag` of the feed keeps its watermark behind its newest record."""
     WATERMARK = "watermark"
     """Later records wait for the feed's watermark, which waits for a partition or was declared."""
     PARTITION = "partition"
-    """Only records of the node's own partition advance the clock, and none of them is late enough."""
+    """Only records of the node's own partition advance the clock, and none of them has so late a time."""
     FILTERED = "filtered"
-    """An operator before the node filters or changes the later records of the partition."""
+    """The partition has later records, but an operator before the node filters or changes them."""
     UNKNOWN = "unknown"
-    """Data that the cause depends on were not read."""
+    """Data that would show the cause was not read."""
 
 
 class Reason(NamedTuple):
@@ -64,11 +64,11 @@ class Reason(NamedTuple):
 class OpenWindow:
     """Waiting results of one window, which are not final yet.
 
-    The store's clock in ``partitions`` has not reached ``closes_at_ms``.
+    They become final when the store's clock in ``partitions`` reaches ``closes_at_ms``.
 
-    ``window`` is None for results that `until_time_limit` holds. One object also stands for all waiting records of a join's
-    store. Then ``window`` is None, and ``waits_for`` says what the records wait for. ``closes_at_ms`` is the time at which the
-    first record is due, and ``last_at_ms`` the time at which the last record is due.
+    ``window`` is None for results that `until_time_limit` holds. One object also stands for all waiting records in the store of
+    a join. Then ``window`` is None, and ``waits_for`` says what the records wait for. ``closes_at_ms`` is the time at which the
+    first of these records is due, and ``last_at_ms`` the time at which the last one is due.
     """
 
     store: str
@@ -87,7 +87,7 @@ class OpenWindow:
 class OpenWindows:
     """How many results are not final, in how many windows, and the windows that close first (``shown``).
 
-    ``not_read`` names the stores that were not read. ``unknown`` is the reason if the nodes that hold results are not known.
+    ``not_read`` names the stores that were not read. ``unknown`` is the reason if it is unknown which nodes hold results.
     """
 
     results: int
@@ -101,9 +101,9 @@ class OpenWindows:
 class Stalled:
     """Results of a node that wait for partitions without new records. No run and no landing of other partitions makes them final.
 
-    ``results`` is their number, None if the node does not report it. ``newest_ms`` maps each partition to the time of its
-    newest record (epoch ms), ``behind_ms`` is how far the feed is beyond the earliest of these times. With ``is_filtered``, a
-    partition has newer records, but an operator before the node filters or changes them.
+    ``results`` is the number of results, None if the node does not report it. ``newest_ms`` maps each partition to the time of
+    its newest record (epoch ms). ``behind_ms`` is how far the earliest of these times is behind the feed's newest record. With
+    ``is_filtered``, a partition has newer records, but an operator before the node filters or changes them.
     """
 
     node: str
@@ -115,7 +115,7 @@ class Stalled:
 
     @property
     def since_ms(self) -> int:
-        """The earliest of the times of newest records."""
+        """The earliest time in ``newest_ms``."""
         return min(self.newest_ms.values())
 
     @property
@@ -124,7 +124,7 @@ class Stalled:
         return self.message()
 
     def message(self, beyond: str = "") -> FindingMessage:
-        """Return which results wait for which partitions. ``beyond``: words that say by how much a bound is exceeded."""
+        """Return which results wait for which partitions, as a message. ``beyond``: words on how far a limit is exceeded."""
         count = "results" if self.results is None else counted(self.results, "result")
         shown = [*self.newest_ms.items()][:_MOST_NAMED]
         more = f" and {len(self.newest_ms) - len(shown)} more" if len(self.newest_ms) > len(shown) else ""
@@ -145,7 +145,7 @@ class Stalled:
         )
 
     def __str__(self) -> str:
-        """Return what waits and what helps, as sentences without the last full stop."""
+        """Return which results wait and what makes them final, as sentences without the last full stop."""
         return f"{self.what}. {self.fix}"
 
     def as_json(self) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def clocks_of(inputs: Inputs, timed: TimedNode) -> dict[int, int]:
 
 
 def stalled(inputs: Inputs) -> Sequence[Stalled] | Unknown:
-    """Return the results that still wait after the branch's next runs and landings, unless their partition gets new records.
+    """Return the results that only new records of their own partition make final. Other runs and landings do not.
 
     Stores are not read, so the times of single results are unknown. A partition's results are returned only if the feed has
     reached a time at which all of them would be final.
@@ -196,10 +196,10 @@ def stalled(inputs: Inputs) -> Sequence[Stalled] | Unknown:
 
 
 class _Partition(NamedTuple):
-    """Results of one partition, and the time of the newest of its records that reached the node.
+    """Results of one partition, and the time of the partition's newest record that reached the node.
 
     ``by_feed``: the results wait because a partition holds back the feed's watermark. ``by_job``: they wait because only
-    records of this partition move the node's clock, and no record has moved it far enough.
+    records of this partition advance the node's clock, and no record has advanced it far enough.
     """
 
     partition: TopicPartition
@@ -211,7 +211,7 @@ class _Partition(NamedTuple):
 
 
 def _stalled_in(inputs: Inputs, timed: TimedNode, partition: int, clock: int) -> _Partition | Unknown | None:
-    """Return the results of a node's partition if they wait for a partition without new records."""
+    """Return a node's results in one partition if only new records of some partition can make them final, otherwise None."""
     landing, newest = inputs.feed.landings[-1], max(inputs.newest.values(), default=UNKNOWN)
     results, final_ms = _results(inputs, timed, partition), timed.all_final_at(clock)
     own_ms = _own_time(inputs, timed, partition, clock)
@@ -219,8 +219,8 @@ def _stalled_in(inputs: Inputs, timed: TimedNode, partition: int, clock: int) ->
         return None
     follows = inputs.will_follow or inputs.follows_watermark
     is_taken = len(inputs.feed.landings) == inputs.branch.last_epoch
-    # Even if the watermark has passed `final_ms`, the newest records of this partition may be above the watermark. No run takes
-    # them yet, so they cannot make the results final.
+    # The watermark may have passed `final_ms` while the newest records of this partition are still above it. No run processes
+    # these records yet, so they cannot make the results final.
     is_held = landing.watermark_ms < final_ms or (not follows and is_taken and own_ms > landing.watermark_ms)
     by_job = not follows and own_ms < final_ms
     if not (is_held or by_job):
@@ -253,10 +253,11 @@ def _results(inputs: Inputs, timed: TimedNode, partition: int) -> int | None:
 
 
 def _own_time(inputs: Inputs, timed: TimedNode, partition: int, clock: int) -> int | None:
-    """Return the time to which a partition's landed records would move a node's clock; None if only a run can find out."""
+    """Return the time to which a partition's landed records advance a node's clock; None if this is known only after a run."""
     if not timed.sub_topology:
         newest = inputs.newest_read(timed, partition)
-        # A record up to the watermark was taken, so it no longer advances the clock, even if it was filtered before the node.
+        # Runs have processed all records up to the watermark, so these records do not advance the clock again. That also holds
+        # for records that an operator before the node filtered.
         return max(clock, newest) if newest > inputs.head.commit.watermark_ms else clock
     return None if len(inputs.feed.landings) > inputs.branch.last_epoch else clock
 
@@ -266,7 +267,7 @@ def _waits_for(inputs: Inputs) -> Mapping[TopicPartition, int]:
 
 
 def why_open(inputs: Inputs, timed: TimedNode, closes_at: int, clocks: Mapping[int, int]) -> Reason:
-    """Return what the clocks of a node wait for. ``clocks``: maps each partition to its clock."""
+    """Return why the node's clock has not reached ``closes_at``. ``clocks`` maps each partition to its clock."""
     if isinstance(inputs.tasks, Unknown):
         return Reason(Cause.UNKNOWN, f"The clock of {timed.node} is unknown: {inputs.tasks.reason}")
     partition, clock = min(clocks.items(), key=lambda item: item[1])
@@ -302,7 +303,7 @@ def _held_back(inputs: Inputs, timed: TimedNode, partition: int, closes_at: int)
 
 
 def _reaching(inputs: Inputs, timed: TimedNode, partition: int, closes_at: int) -> int:
-    """Return how many of the landings not yet replayed advance a node's clock in a partition; 0 if they do not reach the time."""
+    """Return how many landings that no run has replayed advance a node's clock; 0 if it stays before ``closes_at`` anyway."""
     waiting = inputs.feed.landings[inputs.head.spec.input.last :]
     if timed.sub_topology or inputs.follows_watermark:
         return len(waiting)
@@ -313,7 +314,7 @@ def _reaching(inputs: Inputs, timed: TimedNode, partition: int, closes_at: int) 
 
 
 def _not_landed(inputs: Inputs) -> Reason:
-    """Return the reason that no landed record is late enough, and why later records may not help."""
+    """Return the reason that no landed record has so late a time, and why later records alone may not help."""
     none = f"No record that late has been landed: the newest one is at {instant(max(inputs.newest.values()))}"
     if not inputs.follows_watermark:
         return Reason(Cause.NO_LATER_RECORD, none)
@@ -329,7 +330,7 @@ def _not_landed(inputs: Inputs) -> Reason:
 
 
 def _held_by_watermark(inputs: Inputs, lag_ms: int, mine: int, closes_at: int) -> Reason | None:
-    """Return what the feed's watermark waits for, although there are later records; None if it does not hold the clock back.
+    """Return why the feed's watermark holds back later records; None if the watermark is not what stops the clock.
 
     ``mine`` is the time of the newest record that advances the clock.
     """
@@ -348,7 +349,7 @@ def _held_by_watermark(inputs: Inputs, lag_ms: int, mine: int, closes_at: int) -
 
 
 def _held_by_partition(inputs: Inputs, timed: TimedNode, partition: int, mine: int, closes_at: int) -> Reason:
-    """Return why the records of a node's own partition do not advance the clock, in a job whose clocks follow records."""
+    """Return why records of a node's own partition do not advance its clock, in a job whose clocks only records advance."""
     if mine >= closes_at:
         cause = Cause.FILTERED
         why = (
@@ -364,14 +365,14 @@ def _held_by_partition(inputs: Inputs, timed: TimedNode, partition: int, mine: i
 
 
 def waited_for(inputs: Inputs) -> str:
-    """Return the first partition that the feed's watermark waits for, as "waits for ..."; empty if it waits for none."""
+    """Return the first partition for which the feed's watermark waits, as "waits for ..."; ``""`` if it waits for none."""
     for tp, newest_ms in _waits_for(inputs).items():
         return f"waits for {tp.topic}-{tp.partition}, whose newest record is at {instant(newest_ms)}"
     return ""
 
 
 def watermark_sentence(inputs: Inputs) -> str:
-    """Return why the feed's watermark holds back landed records, as sentences without the last full stop; empty if unknown."""
+    """Return why the feed's watermark holds back landed records, as sentences without the last full stop; ``""`` if unknown."""
     landing, rules = inputs.last_landing, inputs.rules
     if landing is None or isinstance(rules, Unknown):
         return ""
@@ -403,7 +404,7 @@ def what_moves(inputs: Inputs, *, by_feed: bool = False, by_job: bool = False) -
 
 
 _Group = dict[tuple[int, tuple[int, int] | None], list[int]]
-"""From ``(closing time, window)`` to a list with the partition of each key of the window."""
+"""Maps ``(closing time, window)`` to a list with the partition of each key of the window."""
 
 
 def open_windows(inputs: Inputs) -> OpenWindows:
@@ -445,7 +446,7 @@ def _closing(window: OpenWindow) -> tuple[int, str]:
 def _open_window(
     inputs: Inputs, timed: TimedNode, closes_at: int, window: tuple[int, int] | None, keys: Sequence[int]
 ) -> OpenWindow:
-    """Return one window of a node; ``keys`` has the partition of each key of the window."""
+    """Return one window of a node. ``keys`` is a list with the partition of each key of the window."""
     clocks, partitions = clocks_of(inputs, timed), sorted(set(keys))
     own = {partition: clocks.get(partition, UNKNOWN) for partition in partitions}
     cause, why = why_open(inputs, timed, closes_at, own)

@@ -1,4 +1,4 @@
-"""The reasons why `land` lands nothing: what is new in a feed's sources, and what waits for the end of its interval."""
+"""Reasons why `land` lands nothing: what is new in a feed's sources, and which rows wait for the end of their interval."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TIME, _DATE_AND_TIME = "HH:mm", "YYYY-MM-DD HH:mm"
 
 
 def new_in_sources(files: int, epochs: Collection[int]) -> Iterator[ReasonMessage]:
-    """Yield what is new in a feed's sources: the number of new files, or else of new epochs of the job that it reads."""
+    """Yield the number of new files in a feed's sources, or else the number of new epochs of the job that the feed reads."""
     if files or epochs:
         what = counted(files, "new file") if files else f"{counted(len(epochs), 'new epoch')} of its job"
         yield ReasonMessage("sources-have-new", "{what}", what=what)
@@ -41,14 +41,14 @@ def new_in_sources(files: int, epochs: Collection[int]) -> Iterator[ReasonMessag
 def waiting_sources(
     feed: FeedSpec, inspected: Mapping[str, SourceLook], positions: Mapping[str, Mapping[str, Any]], now_ms: int
 ) -> ReasonMessage | None:
-    """Return what waits for the end of its interval: new files, or else later rows of landed files. None if nothing waits."""
+    """Return the reason that rows wait for the end of their interval, in new or else in landed files; None if none do."""
     return waiting_files(feed, inspected, now_ms) or waiting_later(
         feed, (positions.get(log.topic) for log in feed.logs), now_ms
     )
 
 
 def waiting_rows(feed: FeedSpec, rows: int, first_ms: int, now_ms: int) -> ReasonMessage:
-    """Return the reason that none of the ``rows`` that were read is due. The first of them arrived at ``first_ms``."""
+    """Return the reason that none of the ``rows`` that were read is due. ``first_ms`` is the arrival of the first of them."""
     return _waiting(feed, f"{counted(rows, 'row')} {'is' if rows == 1 else 'are'}", first_ms, now_ms)
 
 
@@ -59,7 +59,7 @@ def _waiting(feed: FeedSpec, what: str, first_ms: int, now_ms: int) -> ReasonMes
 
 
 def waiting_files(feed: FeedSpec, inspected: Mapping[str, SourceLook], now_ms: int) -> ReasonMessage | None:
-    """Return the reason that no row of the new files is due; None without new files, or without intervals."""
+    """Return the reason that no row of the new files is due; None if there are no new files, or the feed has no intervals."""
     files = sum(len(look.fresh) for look in inspected.values())
     if not files or feed.every is None:
         return None
@@ -67,7 +67,7 @@ def waiting_files(feed: FeedSpec, inspected: Mapping[str, SourceLook], now_ms: i
 
 
 def waiting_later(feed: FeedSpec, positions: Iterable[Mapping[str, Any] | None], now_ms: int) -> ReasonMessage | None:
-    """Return the reason that later rows of landed files wait, as recorded in the sources' positions; None without later rows."""
+    """Return the reason that later rows of landed files wait, read from the sources' positions; None if there are none."""
     first_ms = min(
         (arrival for position in positions for arrival in (later_rows(position) or {}).values()), default=None
     )
@@ -100,10 +100,7 @@ def waiting_read(feed: FeedSpec, count: int, unit: str, until_ms: int) -> Reason
 
 
 def waiting_refused(feed: FeedSpec, until_ms: int, error: Exception) -> ReasonMessage:
-    """Return the reason that all requested intervals are landed.
-
-    It adds the ``error`` with which a later landing would fail.
-    """
+    """Return the reason that all requested intervals are landed, and ``error``, with which landing later ones would fail."""
     return ReasonMessage(
         "later-landing-refused",
         "the intervals through {until} are landed. A later landing would fail now: {reason}",
@@ -113,7 +110,7 @@ def waiting_refused(feed: FeedSpec, until_ms: int, error: Exception) -> ReasonMe
 
 
 def not_followed(feed: FeedSpec, time_ms: int | None) -> ReasonMessage:
-    """Return the reason that intervals are not landed although they are over. ``time_ms``: where the landed intervals end."""
+    """Return the reason that intervals are over but not landed. ``time_ms``: the end of the landed intervals."""
     return ReasonMessage(
         "intervals-not-followed",
         "the sources have nothing from after the interval that begins at {begin}, so rows of it may be missing. Once later rows "

@@ -1,4 +1,4 @@
-"""Turn blocks of rows into landings: decide their numbers, their watermarks, and how far each releases each topic-partition.
+"""Turn blocks of rows into landings: decide each landing's number, its watermark, and how far it releases each topic-partition.
 
 Intervals are decided in their order. Pure. Times are epoch ms.
 """
@@ -21,9 +21,9 @@ from rewindow.streams.record import UNKNOWN, TopicPartition
 class WatermarkPolicy:
     """How landings get their watermarks (D16, KIP-353).
 
-    ``max_task_idle_ms`` is the landing time to wait for idle topic-partitions: 0 does not wait, None waits forever.
-    ``lag_ms`` is subtracted from the watermark. ``interval_end`` uses the end of the landing's interval instead of
-    timestamps.
+    ``max_task_idle_ms``: the landing time for which the watermark waits for an idle topic-partition. With 0 it does not wait,
+    with None it waits forever. ``lag_ms`` is subtracted from the watermark. With ``interval_end`` the watermark follows the end
+    of the landing's interval instead of timestamps.
     """
 
     max_task_idle_ms: int | None = 0
@@ -71,7 +71,8 @@ def decide_watermark(
 
 
 FirstAbove = Callable[[HeldFile, int, int], int | None]
-"""Maps ``(file, offset, time)`` to the file's first offset, from ``offset`` on, with a timestamp above ``time``, or to None."""
+"""Returns a file's first offset, from ``offset`` on, with a timestamp above ``time``, or None. Takes ``(file, offset,
+time)``."""
 
 
 def release_offset(
@@ -92,14 +93,14 @@ def release_offset(
 
 @dataclass(frozen=True, slots=True)
 class DecidedLanding:
-    """A landing with its interval (of arrival, or of epochs of a job), its blocks by topic, and its landing time (epoch ms)."""
+    """A landing with its interval of arrival (or of a job's epochs), its blocks by topic, and its landing time (epoch ms)."""
 
     landing: Landing
     interval: tuple[int, int] | None
     blocks: Mapping[str, tuple[Block, ...]]
     landed_ms: int
     flat: Mapping[str, Flat]
-    """Maps each topic to its flat columns (see `feed_progress.Flat`) in this or the last landing with enough records."""
+    """Maps each topic to its flat columns (columns with only nulls or one value) in the last landing with enough records."""
 
     def as_json(self, attempt: str, positions: Mapping[str, Any]) -> dict[str, Any]:
         """Return the body of the LANDING row."""
@@ -125,9 +126,9 @@ class DecidedLanding:
 class LandingRules:
     """How landings get their watermarks.
 
-    ``declared_ms`` (``--watermark``) applies to the last landing of the call. ``by_epoch``: the times of each epoch, if the
-    intervals are epochs of another job. Such a landing releases all records up to the epoch's watermark, but its own watermark
-    is lower by the time for which the job may hold rows back (ADR-133).
+    ``declared_ms`` (``--watermark``) applies to the last landing of the call. ``by_epoch`` has the times of each epoch if the
+    intervals are epochs of another job. The landing of an epoch releases all records up to the epoch's watermark. The landing's
+    own watermark is lower, by the time for which the job may hold rows back (ADR-133).
     """
 
     generation: int
@@ -138,13 +139,13 @@ class LandingRules:
 
 
 class Numbering:
-    """The state from which the landings of one call are numbered and decided, interval by interval.
+    """Decides the landings of one call and their numbers, interval by interval.
 
     An interval becomes a landing if it has blocks or raises the watermark.
     """
 
     def __init__(self, progress: Progress, rules: LandingRules, first_above: FirstAbove) -> None:
-        """Continue from the last landing."""
+        """Continue after the feed's last landing."""
         self._rules, self._first_above = rules, first_above
         self._number, self._watermark = progress.number, progress.watermark_ms
         self._ranges, self._deliveries = dict(progress.ranges), dict(progress.deliveries)
@@ -159,8 +160,8 @@ class Numbering:
     ) -> list[DecidedLanding]:
         """Return the landings of a call.
 
-        ``blocks``, by topic, have the numbers of the ``slots`` for which they were written. If the landings get other
-        numbers, the caller must write the blocks again.
+        ``blocks``, by topic, were written for the landing numbers in ``slots``. If the decided landings have other numbers, the
+        caller must write the blocks again.
         """
         numbers = {slot.interval: slot.number for slot in slots}
         by_number: dict[int, dict[str, list[Block]]] = {}
@@ -250,7 +251,7 @@ class Numbering:
             if block and block.files:
                 held += [held_file(tp.topic, file) for file in block.files]
             elif block:
-                # The blocks of a log with source offsets have no files.
+                # A log with source offsets has no files of its own, so its blocks have none.
                 held.append(held_range(tp, LandedRange(start, end, largest, start, base)))
             release, self._held[tp] = release_offset(held, before.release, end, released_ms, self._first_above)
             ranges[tp] = LandedRange(start, end, largest, release, base)
@@ -269,7 +270,7 @@ def _each(made_of: Mapping[str, Sequence[Block]]) -> Iterator[tuple[str, Block]]
 
 
 def all_refused(blocks: Sequence[Block]) -> tuple[int, str] | None:
-    """Return the number of quarantined records and the reason for the first; None if there are none, or records were landed."""
+    """Return how many records were quarantined, and the reason for the first; None if there are none, or if any was landed."""
     count = sum(block.quarantined for block in blocks)
     if not count or any(block.end > block.start for block in blocks):
         return None

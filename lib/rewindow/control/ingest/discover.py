@@ -1,9 +1,9 @@
 """Find the rows of a feed's sources that are due. This happens before planning, so that a call with no work writes no ledger row.
 
 A log may get another source while landings are kept. With `every`, the rows that arrive after the last kept interval are new.
-Without `every`, the landed position decides which rows are new. This position stays valid if landed files are in another
-folder now, or if a table was moved. In any other source all rows would count as new, even rows that the kept landings have
-(ADR-142).
+Without `every`, the landed position decides which rows are new. The position stays valid if the landed files were moved to
+another folder, or if a table was moved. In any other source it has no meaning: all rows would count as new, even rows that the
+kept landings contain (ADR-142).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from rewindow.streams.record import UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class NothingDue:
-    """The finding that nothing is due. ``waiting``: what waits for the end of its interval, if that is known."""
+    """Nothing is due. ``waiting``: why rows wait for the end of their interval, if this is known."""
 
     waiting: ReasonMessage | None = None
     inspected: Mapping[str, SourceLook] = field(default_factory=dict)
@@ -77,8 +77,8 @@ def _inspect_sources(call: Call) -> _Sources | NothingDue:
 
 
 def epoch_times(inspected: Iterable[SourceLook]) -> dict[int, EpochTimes]:
-    """Return the times of the producing job's new epochs, by the number of the epoch."""
-    # If several outputs of the job are landed, the output that may be held back longest decides.
+    """Return the times of the new epochs of the job whose outputs are landed, by the number of the epoch."""
+    # If several outputs of the job are landed, the longest time for which one of them may be held back applies to all.
     times: dict[int, EpochTimes] = {}
     for look in inspected:
         for epoch in look.epochs:
@@ -93,15 +93,15 @@ def _complete_intervals(call: Call) -> tuple[Grid | None, ReadWindow]:
     if not feed.every:
         return None, ReadWindow()
     grid, now_ms, until_ms = grid_of(feed), call.request.now_ms, call.request.until_ms
-    # An interval that has not ended is not complete, whatever time is requested. Rows that arrive later would all be late.
+    # An interval that has not ended is never landed, even if it was requested, because all its later rows would be late.
     until = grid.start_of(now_ms if until_ms is None else min(until_ms, now_ms))
     return grid, ReadWindow(call.progress.through_ms, until)
 
 
 def _look_at(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
-    """Inspect a source. If a new generation keeps landings, only rows that arrive later are due.
+    """Inspect a source. If a new generation keeps landings, only rows that arrived after the kept intervals are due.
 
-    Raises `ConfigError` (78) if it cannot be known which rows are new (see `_check_goes_on`).
+    Raises `ConfigError` (78) if `land` cannot know which rows are new (see `_check_goes_on`).
     """
     generation = call.generation
     is_rebased = generation.is_new and window.until_ms is not None and spec.topic in generation.columns
@@ -118,8 +118,8 @@ def _look_at(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
 
 
 def _rises(call: Call, window: ReadWindow) -> bool:
-    """Return whether the watermark rises without rows, because it is declared or an idle partition times out (D16)."""
-    # A later landing time can only end the waiting for idle partitions, so it is enough to try the end of the last due interval.
+    """Return whether the watermark rises even without new rows: it is declared, or an idle partition times out (D16)."""
+    # A later landing time can only end the wait for idle partitions, so it is enough to try the end of the last due interval.
     landed_ms = call.request.now_ms if window.until_ms is None else window.until_ms
     watermark = decide_watermark(
         watermark_policy(call.feed),
@@ -133,10 +133,10 @@ def _rises(call: Call, window: ReadWindow) -> bool:
 
 
 def _waits_for_later_rows(call: Call) -> bool:
-    """Return whether an interval is complete only when a later row has arrived.
+    """Return whether an interval counts as complete only when a later row has arrived.
 
-    With `watermark: interval_end` the end of an interval declares that all its rows are there. A caller with `--until` or
-    `--watermark` knows that, but the clock does not, because a source may lag.
+    With `watermark: interval_end`, the end of an interval declares that all rows of the interval are there. A caller who gives
+    `--until` or `--watermark` knows that they are. The clock cannot know, because a source may lag.
     """
     feed, request = call.feed, call.request
     is_declared = request.until_ms is not None or request.watermark_ms is not None
@@ -144,7 +144,7 @@ def _waits_for_later_rows(call: Call) -> bool:
 
 
 def _may_lag(spec: LogSpec) -> bool:
-    """Return whether a log's rows may become visible after their arrival. Rows that arrive with a table's commits cannot."""
+    """Return whether rows of a log may become visible after their arrival. Rows that arrive with a table's commit do not."""
     return not spec.is_output and (spec.source.format not in TABLE_FORMATS or spec.arrived_at is not None)
 
 
@@ -155,10 +155,10 @@ def _followed(
     window: ReadWindow,
     grid: Grid,
 ) -> ReadWindow:
-    """Return the window without its incomplete intervals: a log that has no row after an interval may still get rows of it.
+    """Return the window up to the first interval that may be incomplete. A log without later rows may still get rows of it.
 
-    The window does not wait for a log that has never delivered. A new generation does not wait for later rows of intervals that
-    are already landed.
+    A log that has never delivered rows does not shorten the window. In a new generation, intervals that are already landed
+    count as complete.
     """
     landed = fold_progress(call.tables.state(call.feed.feed)).through_ms or UNKNOWN
     ends = [window.until_ms or 0]
@@ -180,7 +180,7 @@ def watermark_policy(feed: FeedSpec) -> WatermarkPolicy:
 class _Sources:
     """The inspected sources by topic, and the window of arrival.
 
-    Without ``has_rows`` no rows can be due, and only the watermark rises.
+    If ``has_rows`` is false, no rows can be due, and only the watermark rises.
     """
 
     inspected: Mapping[str, SourceLook]
@@ -191,7 +191,7 @@ class _Sources:
 
 
 def _inspect_epochs(call: Call) -> _Sources | NothingDue:
-    """Return the sources of a feed of another job's outputs, and the job's epochs that are not landed yet."""
+    """Return the inspected outputs of another job, and the epochs of this job that the feed has not landed."""
     inspected = {spec.topic: _look_at(call, spec, ReadWindow()) for spec in call.feed.logs}
     epochs = epoch_times(inspected.values())
     if not epochs:
@@ -209,18 +209,17 @@ def _inspect_epochs(call: Call) -> _Sources | NothingDue:
 
 
 def _nothing_due(call: Call, inspected: Mapping[str, SourceLook] | None = None) -> NothingDue:
-    """Return what waits for the end of its interval; without ``inspected``, only what waits in files."""
+    """Return why rows wait for the end of their interval. Without ``inspected``, only files are inspected, not tables."""
     feed, through, until_ms = call.feed, call.progress.through_ms, call.request.until_ms
     if feed.every is None or through is None:
         return NothingDue(None, inspected or {})
     # Tables are left out, because inspecting a table may start Spark.
     logs = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
-    # Look at the files even if all requested intervals are landed, because landed files that are gone or have changed are
-    # refused.
+    # The files are inspected even if all requested intervals are landed, so that missing or changed landed files are refused.
     try:
         inspected = inspected or {spec.topic: _look_at(call, spec, ReadWindow(through, through)) for spec in logs}
     except StorageError as error:
-        # With `--until`, an unreadable new file is no error, because it may not be complete yet, and its rows are not due.
+        # With `--until`, an unreadable new file is no error. It may be incomplete yet, and none of its rows is due.
         if until_ms is None:
             raise
         return NothingDue(waiting_refused(feed, until_ms, error))
@@ -275,9 +274,9 @@ Interval = tuple[int, int]
 class Due:
     """What a call has to land.
 
-    ``inspected`` and ``columns`` are the sources and their columns, by topic. ``window`` says between which arrivals rows are
-    due, ``intervals`` which intervals become landings; without ``every`` it is ``(None,)``. ``slots`` are the expected landings
-    with their numbers. Which landings are really made is decided when the rows have been read (`control.ingest.decide`).
+    ``inspected`` and ``columns`` are the sources and their columns, by topic. Rows whose arrival is in ``window`` are due.
+    ``intervals`` are the intervals that may become landings; ``(None,)`` without ``every``. ``slots`` are the expected landings
+    with their numbers. The rows that are read decide which landings are made (`control.ingest.decide`).
     """
 
     inspected: Mapping[str, SourceLook]
@@ -288,7 +287,7 @@ class Due:
     epochs: Mapping[int, EpochTimes] | None = None
     """For a feed of another job's outputs: the times of the job's new epochs by number. These epochs are the intervals."""
     leaves_open: bool = False
-    """Whether intervals that are over are not landed, because no later row shows that all their rows are there."""
+    """Whether some intervals that are over are not landed, because no later row shows that all their rows have arrived."""
 
     def positions(self, interval: Interval | None) -> dict[str, Mapping[str, Any]]:
         """Return the sources' positions after the landing of an interval."""
@@ -349,7 +348,7 @@ def find_due(call: Call) -> Due | NothingDue:
 
 
 def without_landings(call: Call) -> Due:
-    """Return what a new generation begins with if nothing is due: its columns, and the positions of its sources.
+    """Return the columns and source positions with which a new generation starts if nothing is due.
 
     Raises `SourceError` (66) if the generation keeps no landing, and as `find_due` does.
     """
@@ -365,7 +364,7 @@ def without_landings(call: Call) -> Due:
 
 
 def nothing_to_begin_with(call: Call) -> SourceError:
-    """Return the error for a new generation without landings."""
+    """Return the error for a new generation that would have no landings."""
     return SourceError(
         "feed-nothing-due",
         "feed {feed}: nothing in its sources is due, so no generation was started, and its landings "
@@ -375,9 +374,8 @@ def nothing_to_begin_with(call: Call) -> SourceError:
 
 
 def _of_landed_files(look: SourceLook) -> SourceLook:
-    """Return a look that has files to read. If there are no new files, it has the landed files to read."""
-    # `_all_columns` reads the files that are to be read. If there are none, the landed files stand in, because they have the
-    # same columns.
+    """Return the inspected source with at least one file to read: the new files, or the landed files if there are none."""
+    # `_all_columns` reads the new files. If there are none, it reads the landed files, because they have the same columns.
     return look if look.fresh or look.rest else replace(look, rest=look.landed)
 
 
@@ -389,14 +387,14 @@ def _arrivals(
     intervals: Intervals,
     arrivals_of: dict[str, Arrivals],
 ) -> frozenset[int | None]:
-    """Return the starts of the intervals with due rows; add the arrivals of each log to ``arrivals_of``, by topic.
+    """Return the starts of the intervals with due rows (epoch ms). Adds the arrivals of each log to ``arrivals_of``, by topic.
 
     Raises `DataError` (65) if no row of a first landing has an arrival.
     """
     for spec in call.feed.logs:
         arrivals = call.engine.intervals(spec, columns[spec.topic], inspected[spec.topic], window, intervals)
         arrivals_of[spec.topic] = arrivals
-        # If no row has a valid arrival, a first landing has no interval.
+        # Without a valid arrival in any row, a first landing has no interval.
         if window.through_ms is None and arrivals.fault and not arrivals.waiting and arrivals.starts == {None}:
             column, fault = spec.arrived_at or spec.timestamp, fault_of(arrivals.fault)
             fix = f"{other_form(spec.source, column)}Fix `arrived_at: {column}`, `units:` or the source"
@@ -417,7 +415,7 @@ def _arrivals(
 
 
 def _waiting(call: Call, arrivals: Collection[Arrivals]) -> ReasonMessage | None:
-    """Return which rows wait for the end of their interval; None if none are known to wait."""
+    """Return the reason why rows that were read wait for the end of their interval; None if none are known to wait."""
     nexts = [of_log.next_ms for of_log in arrivals if of_log.next_ms is not None]
     if not nexts or call.feed.every is None:
         return None
@@ -435,7 +433,7 @@ def _position(look: SourceLook, epoch: int) -> Mapping[str, Any]:
 
 
 def _all_columns(call: Call, inspected: Mapping[str, SourceLook]) -> dict[str, LogColumns]:
-    """Return the columns of each log. All problems are raised together, before Spark is started."""
+    """Return the columns of each log. Problems of all logs are raised in one error, before Spark is started."""
     kept, growing = call.generation.columns, call.generation.growing
     new = [spec for spec in call.feed.logs if spec.topic not in kept or spec.topic in growing]
     wrong = [call.engine.wrong_columns(spec, inspected[spec.topic]) for spec in new]
@@ -446,12 +444,15 @@ def _all_columns(call: Call, inspected: Mapping[str, SourceLook]) -> dict[str, L
 
 
 def _landed(call: Call, spec: LogSpec) -> Mapping[str, Any] | None:
-    """Return how far a source is landed; None if the kept landings are from a source of another kind."""
+    """Return the position up to which a source is landed; None if the kept landings are from a source of another kind."""
     return position_of(call.progress.positions.get(spec.topic), spec.source.format)
 
 
 def _checked(call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceLook:
-    """Return a look whose position records the fields of all landed files. Raises `SourceError` (66) for wrong fields."""
+    """Return the inspected source. Its position then records the fields of all landed files.
+
+    Raises `SourceError` (66) for wrong fields.
+    """
     before = landed_fields(_landed(call, spec))
     is_landed = not look.fresh and not spec.is_output and not (look.rest and call.generation.is_new)
     fields_now = before
@@ -469,7 +470,7 @@ def _checked(call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook) -
 def _with_later(
     call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, arrivals: Arrivals | None
 ) -> SourceLook:
-    """Return a look whose position records the files with later rows, which are not due in this call."""
+    """Return the inspected source. Its position then records the files with later rows, which are not due in this call."""
     if spec.source.format in TABLE_FORMATS or window.until_ms is None:
         return look
     none_waits = not (look.fresh or look.rest) or (arrivals is not None and not arrivals.waiting)

@@ -1,13 +1,15 @@
 """The progress of a feed: its landing ledger folded into the state from which the next landing continues. Pure.
 
-The body of a LANDING row is the JSON form of `Landing` plus ``time`` (landing time, epoch ms), ``attempt``, ``files`` and
-``quarantine`` (manifests by topic), ``positions`` (by topic: how far its source is landed; omitted topics are unchanged) and
-``flat`` (by topic: its flat columns, which have only nulls or only one value). The body of a GENERATION row is its definition
-plus ``declared`` (the settings that ``fingerprint`` covers), ``sources`` (by topic: the schema with which to read the source)
-and, if landings are kept, ``positions``. A NOTE row records that an ``attempt`` landed nothing.
+The body of a LANDING row is the JSON form of `Landing` plus these fields: ``time`` (landing time, epoch ms), ``attempt``,
+``files`` and ``quarantine`` (manifests by topic), ``positions`` (by topic, how far the source is landed; topics without a
+change are omitted), and ``flat`` (by topic, the columns with only nulls or only one value).
 
-The progress is also stored as text, so that the ledger rows need not be folded again (ADR-127). The ledger rows decide; the text
-is only a cache. A landing is decoded from its line on first use.
+The body of a GENERATION row is the definition plus ``declared`` (the settings that ``fingerprint`` covers) and ``sources`` (by
+topic, the schema with which to read the source). If landings are kept, it also has ``positions``. A NOTE row records that an
+``attempt`` landed nothing.
+
+The progress is also stored as text, so that commands need not fold the ledger rows again (ADR-127). The text is only a cache;
+if it differs, the ledger rows count. A landing is decoded from its line on first use.
 """
 
 from __future__ import annotations
@@ -46,10 +48,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a generation has landed: the bodies of its GENERATION row and of its LANDING rows.
+    """What one generation has landed: the bodies of its GENERATION row and of its LANDING rows.
 
-    ``bodies`` lacks the kept landings, and the landings that a stored fold covers. ``through``: the number of the last landing
-    that ``bodies`` lacks. ``refused``: how many of the generation's landings that ``bodies`` lacks have quarantined rows.
+    ``bodies`` leaves out the kept landings, and landings that are in the stored progress. ``through`` is the number of the last
+    landing that is left out. ``refused``: how many of the landings that are left out have quarantined rows.
     """
 
     generation: Mapping[str, Any]
@@ -89,7 +91,7 @@ def interval_ends(feed: Feed) -> Iterator[int | None]:
 
 
 def made_by(rows: Sequence[LedgerRow], *, is_whole: bool = False) -> list[Made]:
-    """Return what each generation has landed. With ``is_whole``, also read the bodies of rows that a stored fold covers."""
+    """Return what each generation has landed. With ``is_whole``, also read the ledger rows that the stored progress covers."""
     stored, later = known_part(rows)
     made: list[Made] = []
     if stored is not None and not is_whole:
@@ -103,7 +105,10 @@ def made_by(rows: Sequence[LedgerRow], *, is_whole: bool = False) -> list[Made]:
 
 
 def feed_of(lines: Sequence[str], ledger: str) -> Feed | None:
-    """Return the feed that `feed_lines` converted; None before the first generation. ``ledger`` is the first row's token."""
+    """Return the feed from the text of `feed_lines`; None before the first generation.
+
+    ``ledger``: the token of the first row.
+    """
     data = json.loads(lines[0])
     if data["definition"] is None:
         return None
@@ -112,7 +117,7 @@ def feed_of(lines: Sequence[str], ledger: str) -> Feed | None:
 
 
 def feed_lines(feed: Feed | None, made: Sequence[Made], progress: Mapping[str, Any]) -> list[str]:
-    """Return a feed as lines: its definition, its progress, what each generation has landed, and a line for each landing."""
+    """Return a feed as text: its definition, its progress, what each generation has landed, and one line per landing."""
     data = {
         "definition": definition_as_json(feed.definition) if feed else None,
         "ends": [*interval_ends(feed)] if feed else [],
@@ -155,9 +160,9 @@ def attempts_data(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
 
 
 ENOUGH = 100
-"""The fewest records in a landing, after the first, that show which columns are flat. Fewer may be equal by chance."""
+"""The least number of records in a landing that shows which columns are flat. Fewer records may be equal by chance."""
 Flat = Mapping[str, str | None]
-"""Maps each flat column to its only value as text, or to None if it has only nulls."""
+"""Maps each flat column (a column with only one value or only nulls) to this value as text, or to None for nulls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,18 +187,19 @@ class Progress:
     held: Mapping[TopicPartition, tuple[HeldFile, ...]] = field(default_factory=dict)
     unfinished: tuple[Attempt, ...] = ()
     dead: frozenset[str] = frozenset()
-    """Attempts that planned and can no longer land, because a later row replaced their plan, or they gave up."""
+    """Attempts that planned and can no longer land, because a later row replaced their plan, or because they gave up."""
     topics: tuple[str, ...] = ()
-    """The logs that any generation wrote, without logs with source offsets, which are read from their source tables."""
+    """The topics that any generation landed. Logs with source offsets are left out, because they are read from their source
+    tables."""
     flat: Mapping[str, Flat] = field(default_factory=dict)
     """Maps each topic to its flat columns in the last landing that had enough records."""
 
     def held_paths(self, topic: str) -> frozenset[str]:
-        """Return the files of a log with unreleased records, which the next landing may open by name."""
+        """Return the paths of a log's files with unreleased records. The next landing may open these files."""
         return frozenset(file.path for files in self.held.values() for file in files if file.topic == topic)
 
     def waiting_for(self, topics: Collection[str]) -> Progress:
-        """Return the progress from which a landing of these logs continues."""
+        """Return this progress for a feed with these logs only."""
         # Nothing more comes from logs that a generation has removed or renamed, so the watermark does not wait for them.
         # Their landed ranges stay, because a log that comes back continues with the next offset.
         return replace(self, deliveries={tp: last for tp, last in self.deliveries.items() if tp.topic in topics})
@@ -205,24 +211,27 @@ class Progress:
 
 
 def with_landed_grid(feed: FeedSpec, progress: Progress) -> FeedSpec:
-    """Return a feed with the rule of intervals that the next landing must use (`landed_grid`)."""
+    """Return the feed with the rule of intervals (`landed_grid`) that the next landing must use."""
     return replace(feed, grid=landed_grid(progress))
 
 
 def landed_grid(progress: Progress) -> str:
-    """Return the rule of the last landing's interval (`FeedSpec.grid`), which the next interval must have, too."""
+    """Return the rule by which the last landing's interval was computed (`FeedSpec.grid`).
+
+    The next interval must use it, too.
+    """
     if progress.feed is None or not progress.number:
         return DAY_GRID
     return progress.feed.landings[progress.number - 1].grid or GRID_OF_1970
 
 
 def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progress:
-    """Fold a feed's landing ledger; with ``keep``, as if a new generation had kept that many landings.
+    """Fold a feed's landing ledger. With ``keep``, fold it as if a new generation had kept that many landings.
 
     Raises `InvariantError` (70) for an inconsistent ledger.
     """
     stored, later = known_part(rows)
-    # A new generation drops landings. The progress without them cannot be computed from a stored fold, but only from all rows.
+    # A new generation drops landings. The stored progress includes them, so all rows must be folded.
     if stored is not None and keep is None and all(row.kind != GENERATION for row in later):
         return _continued(_progress_of(stored.lines, stored.token), later)
     generation: Mapping[str, Any] = next((row.body for row in reversed(rows) if row.kind == GENERATION), {})
@@ -265,7 +274,7 @@ def landing_bodies(rows: Iterable[LedgerRow]) -> list[Mapping[str, Any]]:
 
 
 def progress_lines(rows: Sequence[LedgerRow]) -> list[str]:
-    """Return the progress into which rows of a landing ledger fold, as lines from which `fold_progress` continues."""
+    """Fold rows of a landing ledger into the feed's progress, and return the progress as lines of text for `fold_progress`."""
     progress = fold_progress(rows)
     data = {
         "seq": progress.seq,
@@ -287,9 +296,10 @@ def progress_lines(rows: Sequence[LedgerRow]) -> list[str]:
 
 
 def flat_columns(blocks: Sequence[Block], before: Flat | None) -> Flat | None:
-    """Return the flat columns of one landing of a topic.
+    """Return the flat columns (with only nulls or one value) of a topic after one more landing.
 
-    ``before``: the flat columns of the landing before, None if unknown. They are the result if this landing is too small.
+    ``before``: the flat columns as of the landing before, None if unknown. It is the result if this landing has too few
+    records.
     """
     filled = [block for block in blocks if block.end > block.start]
     rows = sum(block.end - block.start for block in filled)
@@ -340,7 +350,10 @@ def _continued(before: Progress, later: Sequence[LedgerRow]) -> Progress:
 
 
 def _progress_of(lines: Sequence[str], ledger: str) -> Progress:
-    """Return the progress that `progress_lines` converted, as new mappings, because `_merge_position` extends them in place."""
+    """Return the progress from the text of `progress_lines`.
+
+    Its mappings are new, because `_merge_position` changes them in place.
+    """
     data = json.loads(lines[1])
     feed = feed_of(lines, ledger)
     return Progress(
@@ -363,7 +376,7 @@ def _progress_of(lines: Sequence[str], ledger: str) -> Progress:
 
 
 def _unfinished(before: Sequence[Attempt], rows: Sequence[LedgerRow]) -> tuple[Attempt, ...]:
-    """Return the planned attempts that may still land: nothing landed after their PLAN row, and no NOTE row says they gave up."""
+    """Return the planned attempts that may still land: nothing landed after their PLAN row, and no NOTE row ended them."""
     unfinished = list(before)
     for row in rows:
         if row.kind == PLAN:
@@ -400,7 +413,7 @@ def _merge_position(before: Mapping[str, Any] | None, now: Mapping[str, Any]) ->
     """
     if "files" not in now:
         return now
-    # The position before has no files if an earlier generation had a table as this source.
+    # The earlier position lists no files if an earlier generation read this source as a table.
     files = {} if before is None else before.get("files", {})
     # The update is in place, because a copy for each landing would take time quadratic in the number of landings.
     files.update(now["files"])
@@ -449,10 +462,10 @@ def _held_files(
     ranges: Mapping[TopicPartition, LandedRange],
     before: Mapping[TopicPartition, Sequence[HeldFile]],
 ) -> dict[TopicPartition, tuple[HeldFile, ...]]:
-    """Return the files with unreleased records, by topic-partition.
+    """Return the files with unreleased records, by topic-partition, after some landings.
 
-    ``bodies``: the bodies of consecutive LANDING rows. ``ranges``: the ranges of the last of these landings. ``before``: the
-    files with unreleased records before these landings. All records of other earlier files were released before.
+    ``bodies``: the bodies of their consecutive LANDING rows. ``ranges``: the ranges of the last of these landings. ``before``:
+    the files with unreleased records before them. No other earlier file has unreleased records.
     """
     # Unreleased records are in the last few landings, so the search goes backwards and can end early.
     missing = {tp for tp, landed in ranges.items() if landed.release < landed.end}

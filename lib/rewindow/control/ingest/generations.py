@@ -1,7 +1,8 @@
 """The definition of a feed, its fingerprint, and the generation that a landing belongs to. Pure.
 
-A new generation that keeps landings can give a log more columns, which are null in the kept landings. If a log gets a source of
-another kind (files, a table, the output of a job), the landed position is not used, because it has no meaning in the new source.
+A new generation that keeps landings can add columns to a log. In the kept landings these columns are null. If a log gets a
+source of another kind (files, a table, the output of a job), its landed position is not used, because it has no meaning in that
+source.
 """
 
 from __future__ import annotations
@@ -42,16 +43,16 @@ _SECRET = re.compile(
 _Look = Callable[[SourceSpec, Mapping[str, Any] | None], SourceLook]
 """Inspects a source of files, relative to the landed position (None: nothing is landed)."""
 _WrongColumns = Callable[[LogSpec, SourceLook], RewindowError | None]
-"""Returns the error in the columns that a log's configuration names, or None. Reads only headers and footers of files."""
+"""Returns the error in the columns that a log's settings name, or None. Reads only headers and footers of files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The generation to land. If ``is_new``, this call starts it. ``columns``: the columns of logs that were landed before.
+    """The generation to which the next landings belong. If ``is_new``, this call starts it.
 
-    The logs that ``growing`` names may get more columns than their kept landings have. A new generation ``is_change`` if it
-    drops landings, has another definition, or accepts landed files that have changed. Such a generation is started even if
-    nothing is new to land.
+    ``columns``: by topic, the columns of logs that were landed before. ``growing``: the topics of logs that may get more
+    columns than their kept landings have. With ``is_change``, the new generation drops landings, has another definition, or
+    accepts changed landed files. Then it is started even if nothing new is due.
     """
 
     number: int
@@ -65,11 +66,11 @@ class Generation:
 def next_generation(
     feed: FeedSpec, progress: Progress, *, new_generation: bool = False, keep: int = 0, mistakes: Iterable[str] = ()
 ) -> Generation:
-    """Decide which generation to land.
+    """Decide to which generation the next landings belong.
 
-    ``mistakes`` yields why a changed definition could not be landed. It is consumed only if the definition has changed. Without
-    ``new_generation``, raises `SourceError` (66) if the definition differs from the current generation's. Raises
-    `ConfigError` (78) if the new generation cannot keep ``keep`` landings.
+    ``mistakes`` yields the errors that prevent landing a changed definition. It is consumed only if the definition has changed.
+    Raises `SourceError` (66) if the definition differs from that of the current generation, except with ``new_generation``.
+    Raises `ConfigError` (78) if the new generation cannot keep ``keep`` landings.
     """
     current = progress.feed.definition if progress.feed else None
     if current is None or new_generation:
@@ -96,7 +97,7 @@ def next_generation(
 
 
 def newest_generation(rows: Sequence[LedgerRow], feed: FeedSpec, keep: int) -> list[Landing]:
-    """Return the landings of the last append if it started a generation of this definition and ``keep``; otherwise none."""
+    """Return the landings of the last append if it started this generation: same definition, same ``keep``. Otherwise none."""
     last = list(takewhile(lambda row: row.kind in (GENERATION, LANDING), reversed(rows)))
     started = last[-1].body if last and last[-1].kind == GENERATION else None
     if started is None or (started["fingerprint"], started["kept"]) != (_fingerprint(feed), keep):
@@ -107,7 +108,10 @@ def newest_generation(rows: Sequence[LedgerRow], feed: FeedSpec, keep: int) -> l
 def generation_body(
     feed: FeedSpec, generation: Generation, columns: Mapping[str, LogColumns], positions: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the body of a GENERATION row. ``positions``: by topic, how far its source is landed; empty without kept landings."""
+    """Return the body of a GENERATION row.
+
+    ``positions``: by topic, how far the source is landed; empty without kept landings.
+    """
     schemas = {topic: LogSchema(log.key, log.value, log.scalar_key, log.scalar_value) for topic, log in columns.items()}
     definition = FeedDefinition(
         feed.feed,
@@ -152,7 +156,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
 
 
 def kind_of(source_format: str) -> str:
-    """Return the kind of a source and of its positions: files, a table, or the output of a job."""
+    """Return the kind of a source: files, a table, or the output of a job. Positions of one kind have the same form."""
     return source_format if source_format in TABLE_FORMATS else FILES
 
 
@@ -163,13 +167,13 @@ def position_of(landed: Mapping[str, Any] | None, source_format: str) -> Mapping
 
 
 def is_same_origin(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Return whether positions in one declared source may apply to another. Both must be of one kind, and outputs of one job."""
+    """Return whether a position in one declared source may be valid in another: same kind, and for outputs the same job."""
     jobs = {source["name"].partition(":")[0] for source in (before, now) if source["format"] == JOB}
     return kind_of(before["format"]) == kind_of(now["format"]) and len(jobs) < 2
 
 
 def grown(spec: LogSpec, kept: LogColumns, now: LogColumns) -> LogColumns:
-    """Return the columns of kept landings, and the additional columns of the sources.
+    """Return the columns of the kept landings plus those columns of the sources that are new.
 
     A landed column keeps its type if types are inferred. Raises `ConfigError` (78) if a landed column is declared with another
     type, or is left out.
@@ -202,7 +206,7 @@ def grown(spec: LogSpec, kept: LogColumns, now: LogColumns) -> LogColumns:
 
 
 def null_in_kept(kept: Mapping[str, LogColumns], now: Mapping[str, LogColumns]) -> str:
-    """Return which columns kept landings lack, as a part of a sentence; ``""`` if they lack none."""
+    """Return the part of a sentence that says which columns the kept landings lack; ``""`` if they lack none."""
     new = [
         column.name
         for topic, before in kept.items()
@@ -215,18 +219,18 @@ def null_in_kept(kept: Mapping[str, LogColumns], now: Mapping[str, LogColumns]) 
 
 
 def mistakes(feed: FeedSpec, progress: Progress, look: _Look, wrong_columns: _WrongColumns) -> Iterator[str]:
-    """Yield the error in the definition of each log of files that has one. No rows are read."""
+    """Yield the error in the definition of each log that reads files, if it has an error. Reads no rows."""
     for spec in feed.logs:
         if spec.source.format in TABLE_FORMATS:
             continue
         landed = progress.declared.get("logs", {}).get(spec.topic, {}).get("source", {}).get("name")
         position = progress.positions.get(spec.topic) if landed == spec.source.name else None
-        # If the source was a table before, its position does not apply to files.
+        # If the source was a table before, its position has no meaning for files.
         position = position_of(position, spec.source.format)
         try:
             wrong = wrong_columns(spec, look(spec.source, position))
         except LandedFileError:
-            # Landed files have changed. That is no mistake of the definition, and a new generation can land them.
+            # Landed files have changed. The definition is not wrong, and a new generation can land the changed files.
             continue
         except RewindowError as error:
             wrong = error
@@ -235,7 +239,10 @@ def mistakes(feed: FeedSpec, progress: Progress, look: _Look, wrong_columns: _Wr
 
 
 def _declared(feed: FeedSpec) -> dict[str, Any]:
-    """Return the settings that place rows in logs, as JSON values. All landings of a generation share these settings."""
+    """Return the settings that decide which rows a log gets, as JSON values.
+
+    They are the same for all landings of a generation.
+    """
     return {
         "partitions": feed.partitions,
         "every": f"{feed.every[0]}{feed.every[1]}" if feed.every else None,
@@ -251,7 +258,10 @@ def _fingerprint(feed: FeedSpec) -> str:
 
 
 def _is_landed_so(feed: FeedSpec, progress: Progress) -> bool:
-    """Return whether a feed was landed under its present definition. Options of text files with the same meaning are equal."""
+    """Return whether a feed was landed under its present definition.
+
+    Options of text files with the same meaning count as equal.
+    """
     if progress.feed is None or progress.feed.definition.fingerprint == _fingerprint(feed):
         return True
     return _with_meanings(progress.declared) == _with_meanings(_declared(feed))
@@ -266,7 +276,8 @@ def _with_meanings(definition: Mapping[str, Any]) -> dict[str, Any]:
             try:
                 meaning: Any = text_options(source["format"], source["options"])
             except ValueError:
-                # An earlier version accepted this option of Spark's readers; its meaning is unknown, so it is compared as text.
+                # An earlier version accepted this option of Spark's readers. Its meaning is unknown here, so it is compared as
+                # text.
                 continue
             logs[topic] = {**log, "source": {**source, "options": meaning}}
     return {**definition, "logs": logs}
@@ -344,7 +355,7 @@ def _check_keep(feed: FeedSpec, progress: Progress, kept: int, keep: int) -> Non
 
 
 def _unkept(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return the names of changed settings that must be equal in kept and new landings."""
+    """Return the names of changed settings that must not differ between kept and new landings."""
     changed = [name for name in ("partitions", "every", "zone") if before.get(name) != now[name]]
     for topic, log in now["logs"].items():
         old = before.get("logs", {}).get(topic)
@@ -400,7 +411,7 @@ def _shown(value: Any) -> str:
 
 
 def _kept_if(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
-    """Return the condition, as a part of a sentence, on which logs without `every` can keep landings; None if they cannot."""
+    """Return on which condition logs without `every` can keep landings, as a part of a sentence; None if they cannot."""
     conditions = []
     for topic, log in now["logs"].items():
         old = before.get("logs", {}).get(topic)
@@ -415,7 +426,10 @@ def _kept_if(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
 
 
 def _may_grow(spec: LogSpec, kept: LogColumns, declared: Mapping[str, Any]) -> bool:
-    """Return whether a log may have more columns than its kept landings. ``declared``: the settings of the kept landings."""
+    """Return whether a log may get more columns than its kept landings have.
+
+    ``declared``: its settings in the kept landings.
+    """
     if spec.source_offsets is not None or spec.scalar_value:
         return False
     is_new = spec.value is None or not {*spec.value} <= {column.name for column in kept.value}
@@ -423,7 +437,7 @@ def _may_grow(spec: LogSpec, kept: LogColumns, declared: Mapping[str, Any]) -> b
 
 
 def _grows_only(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Return whether two declarations of a log differ at most by new value columns and their renames."""
+    """Return whether two declarations of a log differ only in additional value columns and their renames."""
     old, new = before.get("value"), now.get("value")
     if isinstance(old, str) or isinstance(new, str):
         return old == new and before.get("columns") == now.get("columns")

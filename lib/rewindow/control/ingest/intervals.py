@@ -1,13 +1,13 @@
-"""The intervals of arrival into which `land` cuts a growing source: ``every: 1h``, ``every: 1mo``, in the feed's zone.
+"""The intervals of arrival into which `land` cuts a growing source: ``every: 1h``, ``every: 1mo``, in the feed's time zone.
 
-Hours and smaller units divide the local day, so an interval starts whenever the zone's clock shows a multiple of its length. On a
-day when clocks change, an interval is shorter or longer. A length that does not divide a day (``5h``) is counted from 1970 in
-UTC. Days, weeks (from Monday), months and years follow the calendar of the zone. The grid depends only on unit, count, zone and
+Hours and smaller units divide the local day, so an interval starts whenever the local clock shows a multiple of the length. On
+a day when clocks change, an interval is shorter or longer. A length that does not divide a day (``5h``) is counted from 1970 in
+UTC. Days, weeks (from Monday), months and years follow the local calendar. The intervals depend only on unit, count, zone and
 rule, never on the data or on when `land` is called.
 
-With ``every``, a landed file may have later rows: rows of an interval that is not over. Each landing records in the position
-of the source, for each file, when the first of its later rows arrived. So neither the next landing nor `status` has to read a
-landed file to find that none of its rows is due (ADR-122).
+With ``every``, a landed file may have later rows: rows of an interval that is not over yet. The position of the source records,
+for each file, when the first later row arrived. So neither the next landing nor `status` has to read a landed file only to find
+that none of its rows is due (ADR-122).
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ _CALENDAR = {"d": "days", "w": "weeks", "mo": "months", "y": "years"}
 _HOUR, _DAY = 3_600_000, 86_400_000
 _1970 = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MS, _LAST_MS = -719_160 * _DAY, 2_932_894 * _DAY
-"""0001-01-03 and 9999-12-30: between these days, the local time of every zone is a date of Python, too."""
+"""0001-01-03 and 9999-12-30 (epoch ms). Between these days, the local time of every zone is a valid date in Python."""
 _LENGTHS_MS = {
     "d": (22 * _HOUR, 26 * _HOUR),
     "w": (166 * _HOUR, 170 * _HOUR),
     "mo": (27 * _DAY, 32 * _DAY),
     "y": (364 * _DAY, 367 * _DAY),
 }
-"""Bounds of the length of calendar units, which narrow the search for an interval."""
+"""The least and greatest length (ms) of a calendar unit. They narrow the search for the interval of a time."""
 _Later = Mapping[str, int]
-"""Maps each landed file to the first arrival (epoch ms) of its rows that are not landed. Files without such rows are left out."""
+"""Maps each landed file with unlanded rows to the first arrival of these rows (epoch ms)."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """All intervals of ``count`` units: half-open, without gaps, in epoch milliseconds. ``rule``: see `FeedSpec.grid`."""
+    """All intervals of ``count`` units: half-open, without gaps, with bounds in epoch ms. ``rule``: see `FeedSpec.grid`."""
 
     count: int
     unit: str
@@ -89,7 +89,7 @@ class Grid:
         return self.start_of(start_ms) + self._length_ms
 
     def starts(self, first_ms: int, until_ms: int) -> Iterator[int]:
-        """Yield the starts of all intervals from the one that contains ``first_ms`` to the last that ends by ``until_ms``."""
+        """Yield the starts of intervals, from the one that contains ``first_ms`` to the last one that ends by ``until_ms``."""
         start = self.start_of(first_ms)
         while (end := self.after(start)) <= until_ms:
             yield start
@@ -113,7 +113,7 @@ class Grid:
 
     def _offset(self, time_ms: int) -> int:
         """Return how far the zone's clock is ahead of UTC, in milliseconds."""
-        # Times beyond the dates of Python have the offset of the first or the last date.
+        # Times before or after Python's dates get the offset of the first or last date.
         time_ms = min(max(time_ms, _FIRST_MS), _LAST_MS)
         offset = (_1970 + timedelta(milliseconds=time_ms)).astimezone(self._zone).utcoffset()
         return (offset or timedelta()) // timedelta(milliseconds=1)
@@ -176,9 +176,9 @@ def grid_of(feed: FeedSpec) -> Grid:
 
 
 def kept_grid(feed: FeedSpec, now_ms: int) -> WarningMessage | None:
-    """Return a warning if a feed keeps intervals that differ from the intervals of a new feed, otherwise None."""
+    """Return a warning if a feed keeps intervals that a new feed with these settings would not have, otherwise None."""
     kept, new = grid_of(feed), grid_of(replace(feed, grid=DAY_GRID))
-    # The two times are half a year apart, so that the clock shows summer time at one of them.
+    # These times are half a year apart, so one of them is in summer time if the zone has it.
     times = [now_ms, now_ms + 182 * _DAY]
     if [kept.start_of(time) for time in times] == [new.start_of(time) for time in times]:
         return None
@@ -200,10 +200,10 @@ def kept_grid(feed: FeedSpec, now_ms: int) -> WarningMessage | None:
 
 @dataclass(frozen=True)
 class Epochs:
-    """Another job's epochs as intervals: ``[n, n + 1)``."""
+    """The epochs of another job as intervals: ``[n, n + 1)`` for epoch ``n``."""
 
     def start_of(self, time_ms: int) -> int:
-        """Return the epoch."""
+        """Return the epoch itself."""
         return time_ms
 
     def after(self, start_ms: int) -> int:
@@ -217,10 +217,10 @@ class Epochs:
 
 @dataclass(frozen=True, slots=True)
 class Idleness:
-    """The rule by which the watermark may rise in an interval without rows: ``idle_ms`` after a topic-partition last delivered.
+    """The rule by which the watermark may rise without rows: a topic-partition has delivered nothing for ``idle_ms``.
 
     ``idle_ms`` is 0 or None if the watermark does not rise without rows (see `WatermarkPolicy`). ``delivered_ms``: the landing
-    time at which each topic-partition last delivered.
+    times at which each topic-partition last delivered.
     """
 
     idle_ms: int | None = 0
@@ -235,14 +235,13 @@ def due_intervals(
     all_of_them: bool,
     idleness: Idleness = Idleness(),
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return the intervals that a call goes through, and the intervals that are expected to become landings.
+    """Return the intervals that a call decides, and the intervals expected to become landings, as pairs ``(start, end)``.
 
-    Intervals are pairs ``(start, end)``.
+    ``arrivals`` returns the starts of the intervals with due rows. It scans the sources, so it is called only if needed. Rows
+    that arrived before ``window.through_ms`` or without an arrival time belong to the first interval.
 
-    ``arrivals`` returns the starts of the intervals with due rows; it scans the sources, so it is called only if needed. Rows
-    that arrived before ``window.through_ms`` or without an arrival time belong to the first interval. With ``all_of_them``
-    every interval becomes a landing, even without rows. Otherwise a call goes only through intervals that have rows or in
-    which the watermark may rise, because old data may have years of empty hours. Raises `LimitError` (71) for more than
+    With ``all_of_them`` every interval becomes a landing, even without rows. Otherwise the call skips intervals that have no
+    rows and cannot raise the watermark, because old data may have years of empty hours. Raises `LimitError` (71) for more than
     `_INTERVALS_MAX` intervals.
     """
     until = window.until_ms or 0
@@ -271,16 +270,16 @@ def due_intervals(
 
 
 def later_rows(position: Mapping[str, Any] | None) -> _Later | None:
-    """Return the later rows that a source's position records, by file; None if it records none and any file may have later rows.
+    """Return the later rows that a source's position records, by file. If it records none, return None: any file may have some.
 
-    For a table the result is None, because its position lists commits, in which `look_at_table` finds the later rows again.
+    For a table the result is always None. Its position lists commits, in which `look_at_table` finds the later rows again.
     """
     later = None if position is None else position.get(LATER)
     return later if isinstance(later, Mapping) else None
 
 
 def without_finished(look: SourceLook, position: Mapping[str, Any] | None, until_ms: int) -> SourceLook:
-    """Return a look at files without landed files that, as recorded, have no later row that arrived before ``until_ms``."""
+    """Return the inspected files without those landed files that, by the position, have no later row before ``until_ms``."""
     later = later_rows(position)
     if later is None:
         return look
@@ -288,10 +287,10 @@ def without_finished(look: SourceLook, position: Mapping[str, Any] | None, until
 
 
 def with_later(look: SourceLook, position: Mapping[str, Any] | None, later: _Later) -> SourceLook:
-    """Return a look whose position records the later rows of all landed files.
+    """Return the inspected source. Its position then records the later rows of all landed files.
 
-    ``later`` has the later rows of the files in the look. The later rows of other files are taken from ``position``, the position
-    before this landing.
+    ``later`` has the later rows of the inspected files. For other files they come from ``position``, the position before this
+    landing.
     """
     looked_at = {piece.name for piece in (*look.rest, *look.fresh)}
     kept = {name: arrival_ms for name, arrival_ms in (later_rows(position) or {}).items() if name not in looked_at}
@@ -299,17 +298,17 @@ def with_later(look: SourceLook, position: Mapping[str, Any] | None, later: _Lat
 
 
 def _to_ms(time: pendulum.DateTime) -> int:
-    """Return a local time in epoch milliseconds. If the clock shows it twice, return the earlier time, as for records."""
+    """Return a local time in epoch milliseconds. If the clock shows this time twice, return the earlier one, as for records."""
     return int(time.replace(fold=0).timestamp()) * 1000
 
 
 def _busy(first: int, starts: Collection[int | None]) -> set[int]:
-    """Return the starts of intervals with due rows. Rows from before ``first`` or of unknown arrival belong to ``first``."""
+    """Return the starts of intervals with due rows. Rows from before ``first`` or without an arrival count for ``first``."""
     return {first if start is None or start < first else start for start in starts}
 
 
 def _sparse(grid: Grid, first: int, last: int, busy: Collection[int], idleness: Idleness) -> list[int]:
-    """Return the starts of the first, last and busy intervals, and of intervals in which a topic-partition becomes idle."""
+    """Return the starts of the first and last interval, of those with rows, and of those in which a partition becomes idle."""
     starts = {first, last, *busy}
     if idleness.idle_ms:
         delivered = (*idleness.delivered_ms, *(grid.after(start) for start in busy))
@@ -319,7 +318,10 @@ def _sparse(grid: Grid, first: int, last: int, busy: Collection[int], idleness: 
 
 
 def _few(grid: Grid | Epochs, starts: list[int]) -> list[int]:
-    """Return the starts unchanged. Raises `LimitError` (71) if there are too many."""
+    """Return the starts unchanged, unless there are too many.
+
+    Raises `LimitError` (71) for more than `_INTERVALS_MAX`.
+    """
     if len(starts) > _INTERVALS_MAX:
         raise LimitError(
             "intervals-too-many",

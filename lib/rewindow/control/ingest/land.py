@@ -1,10 +1,10 @@
-"""`land FEED`: turn new rows of the feed's sources into landings. What jobs do later depends neither on clocks nor on arrivals.
+"""`land FEED`: turn new rows of the feed's sources into landings. Jobs then depend neither on clocks nor on arrival times.
 
 recover -> look -> prepare -> plan -> write, log by log -> decide -> publish
 
-Offsets are assigned once. The rows are written as staged files, the driver computes the landings' watermarks, and one append
-to the feed's ledger makes all of them true. If the process is killed before the append, nothing was landed. If it is killed
-after the append, any process publishes the landings, and a repeated `--new-generation` does not start another generation
+Offsets are assigned once. Rows are written as staged files, then the driver computes the landings' watermarks. One append to
+the feed's ledger makes all landings valid. If the process is killed before the append, nothing was landed. If it is killed
+after the append, any process can publish the landings, and a repeated `--new-generation` does not start another generation
 (ADR-79). `steps` is a generator, as in `control.run`. It yields the name of each step before the step.
 """
 
@@ -66,7 +66,8 @@ from rewindow.errors import (
 
 _Steps = Generator[str, None, LandReport]
 _WRITES_MAX = 3
-"""How often logs are written at most. Expected landing numbers are right at once or after a correction, unless rows change."""
+"""How many times logs are written at most. The second time, the expected landing numbers are right, unless rows change
+meanwhile."""
 
 
 def land(
@@ -83,11 +84,11 @@ def land(
     stalled_ms: int = STALLED_MS,
     on_step: Callable[[str], None] | None = None,
 ) -> LandReport:
-    """Land new rows of a feed's sources, with this process as the attempt.
+    """Land new rows of a feed's sources. This process is the attempt.
 
-    ``now_ms`` is the recorded time of the landings and the default of ``until_ms``. For ``stalled_ms`` see `Heartbeat`, for the
-    other parameters `LandRequest`.
-    If a `RewindowError` is raised, either nothing was landed, or everything was landed and the next call publishes it.
+    ``now_ms`` is the recorded time of the landings and the default of ``until_ms``. `Heartbeat` describes ``stalled_ms``, and
+    `LandRequest` the other parameters. If a `RewindowError` is raised, either nothing was landed, or everything was landed and
+    the next call publishes it.
     """
     feed = feed_spec(config, project_root=engine.project_root, warehouse=tables.warehouse)
     request = LandRequest(now_ms, until_ms, watermark_ms, new_generation, keep or 0, extractors or {})
@@ -126,7 +127,7 @@ def _land_steps(
             is_published = False
             yield step
     except StorageError:
-        # Files of landings are gone. A new generation that keeps no landings does not need them.
+        # Some files of landings are gone. A new generation that keeps no landings does not need them.
         if not request.new_generation or request.keep:
             raise
         is_lost = True
@@ -156,7 +157,7 @@ def _land_steps(
     try:
         due, decided = yield from _write_logs(call, due)
     except StorageError as error:
-        # Another `land` may have taken over and deleted these files.
+        # These files may be missing because another `land` took over and deleted them.
         _refuse_if_overtaken(call, error)
         raise
     decided = [_as_landed(call, decision) for decision in decided]
@@ -169,7 +170,7 @@ def _land_steps(
 
 
 def _without_rows(call: Call, due: Due, waiting: ReasonMessage | None) -> LandReport:
-    """Return the report of a call whose sources had new files or rows, but neither due rows nor a higher watermark."""
+    """Return the report of a call that found new files or rows, but no due rows and no higher watermark."""
     feed, request = call.feed, call.request
     if call.generation.is_change and not call.generation.kept:
         raise nothing_to_begin_with(call)
@@ -183,7 +184,7 @@ def _without_rows(call: Call, due: Due, waiting: ReasonMessage | None) -> LandRe
 
 def _give_up(call: Call) -> Generator[str, None, None]:
     """Record that dead attempts landed nothing, and delete their files."""
-    # Any landing would do that, but this call makes no landing.
+    # Any landing would do this, too, but this call makes no landing.
     dead = [attempt.id for attempt in call.progress.unfinished]
     first_seq, now_ms = call.progress.seq + 1, call.request.now_ms
     if dead:
@@ -193,8 +194,8 @@ def _give_up(call: Call) -> Generator[str, None, None]:
 
 
 def _check_declared(call: Call) -> None:
-    """Raise `UsageError` (2) for a declared watermark in the far future."""
-    # All records up to it would be late, and no later call can lower a watermark.
+    """Raise `UsageError` (2) for a declared watermark far in the future."""
+    # All records up to that time would be late, and no later call can lower a watermark.
     ahead_ms, declared_ms = call.feed.max_ahead_ms, call.request.watermark_ms
     if ahead_ms is None or declared_ms is None:
         return
@@ -225,7 +226,7 @@ def _call(feed: FeedSpec, tables: LandingTables, engine: LandingEngine, request:
 
 
 def _with_changed_files(call: Call) -> Call:
-    """Return the call. Its new generation becomes a change if it keeps all landings but their files have changed."""
+    """Return the call. Its new generation counts as a change if it keeps all landings and the landed files have changed."""
     generation = call.generation
     if generation.is_change or not generation.kept or not generation.is_new or not call.feed.every:
         return call
@@ -248,13 +249,13 @@ def _refuse_if_alive(feed: FeedSpec, progress: Progress, attempt: Attempt, alive
 
 
 def _as_landed(call: Call, decision: DecidedLanding) -> DecidedLanding:
-    """Return a landing that records the versions of extractors and the rule of intervals of this call."""
+    """Return the landing with the versions of this call's extractors and with its rule of intervals."""
     grid = call.feed.grid if call.feed.every else ""
     return replace(decision, landing=replace(decision.landing, extractors=call.request.extractors, grid=grid))
 
 
 def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> list[LedgerRow]:
-    """Return the rows after this call's PLAN row: the new generation, if any, and each landing; a NOTE if there is neither."""
+    """Return the rows to append after this call's PLAN row: the new generation, if any, and the landings; otherwise a NOTE."""
     starts = call.generation.is_new and (decided or (call.generation.is_change and call.generation.kept))
     bodies: list[tuple[str, Mapping[str, Any]]] = [] if decided or starts else [(NOTE, {"attempt": call.attempt.id})]
     if starts:
@@ -268,7 +269,7 @@ def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> lis
 
 
 def _append(call: Call, step: str, rows: list[LedgerRow]) -> Generator[str, None, None]:
-    """Append rows if the ledger has not grown since it was read. Raises `NotNowError` (75) if another `land` was faster."""
+    """Append rows if the ledger has not grown since it was read. Raises `NotNowError` (75) if another `land` appended first."""
 
     def decide(ledger: Sequence[LedgerRow]) -> list[LedgerRow]:
         if len(ledger) != rows[0].seq - 1:
@@ -292,7 +293,7 @@ def _overtaken(call: Call) -> NotNowError:
 
 
 def _write_logs(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[DecidedLanding]]]:
-    """Write the logs under the expected landing numbers and decide the landings; write again if their numbers differ."""
+    """Write the logs with the expected landing numbers, and decide the landings. If these get other numbers, write again."""
     feed, request = call.feed, call.request
     policy = watermark_policy(feed)
     rules = LandingRules(call.generation.number, policy, request.now_ms, request.watermark_ms, due.epochs)
@@ -308,7 +309,7 @@ def _write_logs(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[De
                 )
                 _check_some_landed(call, spec, blocks[spec.topic])
             except DataError as error:
-                # Go on with the other logs, so that one error names the problems of all logs.
+                # The other logs are checked, too, so that one error names the problems of all logs.
                 problems.append(error)
             if spec.source.format not in TABLE_FORMATS:
                 call.engine.check_unchanged(spec.source, due.inspected[spec.topic])
@@ -331,9 +332,9 @@ def _write_logs(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[De
 def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> None:
     """Raise `DataError` (65) if all new records would be quarantined, and the configuration is probably wrong.
 
-    That is so if these are the log's first records, or if their unit of time is wrong.
+    The configuration is probably wrong if these are the log's first records, or if their timestamps have another unit.
     """
-    # In these cases the configured column, format or unit is wrong, not the records.
+    # Then the configured column, format or unit is wrong, not the records.
     refused = all_refused(blocks)
     if refused is None:
         return
@@ -361,7 +362,7 @@ def _first_above(call: Call, file: HeldFile, offset: int, time_ms: int) -> int |
     if file.path:
         return call.tables.first_above(call.feed.feed, file, offset, time_ms)
     spec = next((spec for spec in call.feed.logs if spec.topic == file.topic), None)
-    # If the feed no longer has this log, its records cannot be read. They stay held until the watermark passes the last of them.
+    # Records of a log that the feed no longer has cannot be read. They stay held back until the watermark passes all of them.
     if spec is None:
         return offset
     offset_above = call.engine.first_above(spec, file.partition, (offset + file.base, file.end + file.base), time_ms)
@@ -369,7 +370,10 @@ def _first_above(call: Call, file: HeldFile, offset: int, time_ms: int) -> int |
 
 
 def _with_keys(spec: LogSpec, keys: Sequence[str]) -> LogSpec:
-    """Return a log whose order also has the columns ``keys``, the key of the job's output, so that its rows contain them."""
+    """Return the log with ``keys`` added to the columns of its order, so that its rows contain these columns.
+
+    ``keys`` are the key columns of the output that the log lands.
+    """
     renames = spec.renames or {}
     return replace(spec, order=(*spec.order, *(renames.get(key, key) for key in keys)))
 

@@ -1,8 +1,8 @@
 """Refuse new files whose fields differ from the landed fields. Pure.
 
-A reader with a schema lands null for a field that a file lacks, and skips a field that is not in the schema. Both happen if a
-field is renamed. So a new file is refused if it lacks a landed field that all landed files have, or if it has a new field that
-would be landed. ``optional`` and ``ignore`` in the feed's file permit these (ADR-77).
+A reader with a schema lands null for a field that a file lacks, and skips a field that is not in the schema. If a field is
+renamed in the files, both happen. So a new file is refused if it lacks a field that all landed files have, or if it has a new
+field that would be landed. ``optional`` and ``ignore`` in the feed's file allow such files (ADR-77).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _LIKE_LANDED = "Write the file with the header and the separator of the landed f
 
 @dataclass(frozen=True, slots=True)
 class LandedFields:
-    """The fields of landed files. ``always``: the fields that all files have. ``others``: fields that are not landed.
+    """The fields of landed files. ``always``: the fields that all landed files have. ``others``: fields that are not landed.
 
-    For CSV files, ``always`` has the order of the first header. This version compares no order, but the first 0.2 versions refuse
-    files whose order differs from the order that the last landing recorded.
+    For CSV files, ``always`` has the order of the first header. This version ignores the order. But the first 0.2 versions
+    refuse files whose order differs from the order that the last landing recorded.
     """
 
     always: tuple[str, ...]
@@ -57,9 +57,9 @@ def landed_fields(position: Mapping[str, Any] | None) -> LandedFields | None:
 def check_fields(
     spec: LogSpec, columns: LogColumns, fields: SourceFields, before: LandedFields | None, *, landings: int = 0
 ) -> LandedFields | None:
-    """Return the fields of all landed files, including the given ones; None if the source has none to compare.
+    """Return the fields of all landed files, including the given ones; None if the source has no fields to compare.
 
-    ``before`` is None in a first landing, ``landings`` is the number of landings so far. Raises `SourceError` (66) for a file
+    ``before`` is None in a first landing. ``landings`` is the number of landings so far. Raises `SourceError` (66) for a file
     that lacks a landed field, or that has a new field which would have to be landed or may be a renamed field.
     """
     if not fields.files:
@@ -80,7 +80,7 @@ def check_fields(
 
 
 def raise_all(feed: str, problems: Sequence[RewindowError]) -> None:
-    """Raise the only problem, or all problems as one error of the class of the first. Without problems, do nothing."""
+    """Raise all problems as one error with the class of the first problem. Without problems, do nothing."""
     if len(problems) == 1:
         raise problems[0]
     if problems:
@@ -109,7 +109,7 @@ class _Rules:
         self._ignored, self._optional = self._folded(spec.ignore), self._folded(spec.optional)
         self._present = {self.fold(field) for file in fields.files for field in file.present}
         self._landed = self._folded(read_columns(spec, columns))
-        # Messages spell a name as the files do, or else as the feed's file does, because later names replace earlier ones.
+        # Messages spell a name as the files do, or else as the feed's file does. A later name here replaces an earlier one.
         names = (*named_columns(spec), *read_columns(spec, columns), *fields.known, *(before.always if before else ()))
         self._written = {self.fold(name): name for name in names}
         self._selects = spec.value is not None or spec.source.schema is not None
@@ -121,7 +121,7 @@ class _Rules:
             self._needed = {field for field in self._folded(before.always) if self._is_landed(field)}
 
     def checked(self, file: FileFields, others: set[str]) -> set[str]:
-        """Return the new fields of a file, none of which is landed. Raises `SourceError` (66) for wrong fields.
+        """Return the fields of a file that are new and not landed. Raises `SourceError` (66) for wrong fields.
 
         ``others``: the new fields of files that were checked before.
         """
@@ -160,7 +160,10 @@ class _Rules:
         return is_read(field.split(".", maxsplit=1)[0], self._landed)
 
     def _is_unused(self, field: str) -> bool:
-        """Return whether a new field is not landed. A ``schema`` selects fields; ``value`` selects only whole columns."""
+        """Return whether a new field would not be landed.
+
+        A ``schema`` selects fields, but ``value`` selects only whole columns.
+        """
         if self._spec.source.schema is not None:
             return True
         return not self._is_landed(field) if "." in field else self._selects
@@ -184,7 +187,7 @@ class _Rules:
 
     def _why_needed(self, field: str) -> str:
         spec, is_named = self._spec, self.fold(field) in self._folded(named_columns(self._spec))
-        # Landed CSV files may lack a landed field, so the message must not say that all of them have it.
+        # Some landed CSV files may lack a landed field, so the message must not say that all of them have it.
         if self._before is not None:
             return "which is landed" if spec.source.format == "csv" else f"which {_landed(spec, 'all')}"
         if is_named:
@@ -192,7 +195,7 @@ class _Rules:
         return "which `schema:` declares" if spec.source.schema is not None else "which other files have"
 
     def _how_to_read(self, file: FileFields, field: str) -> str:
-        """Return what to do if the header of a CSV file cannot be read as its columns; otherwise ``""``."""
+        """Return advice if the header of a CSV file cannot be read as the log's columns; otherwise ``""``."""
         if self._spec.source.format != "csv":
             return ""
         separator, is_first = separator_in(file.present), self._before is None
@@ -215,7 +218,10 @@ class _Rules:
         return ""
 
     def _how_to_go_on(self, field: str, gone: Collection[str], new: Sequence[str]) -> str:
-        """Return what to do about a field that a file lacks. ``new``: the names that it may have there, the likeliest first."""
+        """Return advice about a field that a file lacks.
+
+        ``new``: the names that the field may have in that file, likeliest first.
+        """
         spec, is_first = self._spec, self._before is None
         is_usual = not is_first or self.fold(field) in self._present
         hint, fix, ignore = "", "Fix the file", ""
@@ -273,7 +279,10 @@ class _Rules:
 
 
 def _landed(spec: LogSpec, which: str) -> str:
-    """Return the end of a sentence about a field: which landed files have it. ``which``: ``all`` or ``no``."""
+    """Return the end of a sentence about a field, which says that ``which`` landed files have it.
+
+    ``which``: ``all`` or ``no``.
+    """
     # A table has one schema for all of its files.
     if spec.source.format in TABLE_FORMATS:
         return "is landed" if which == "all" else "is not landed"
@@ -281,7 +290,10 @@ def _landed(spec: LogSpec, which: str) -> str:
 
 
 def _is_listed(field: str, listed: set[str], structs: set[str]) -> bool:
-    """Return whether the schema lists the fields of a field's parent, so that a field that is not listed is unknown."""
+    """Return whether the schema lists the fields of the struct that contains a field.
+
+    If it does, an unlisted field is unknown.
+    """
     if "." not in field:
         return True
     parent = parent_of(field, frozenset(listed))

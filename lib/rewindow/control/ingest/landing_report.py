@@ -2,15 +2,15 @@
 
 These are the warnings:
 
-* All new records of a log were quarantined. A few quarantined records are normal, but if there are no others, the source changed.
-* Records have no key. Kafka and logs allow that, but operators that group or join by key skip such records, and often an empty
-  cell in the source is the cause.
+* All new records of a log were quarantined. A few quarantined records are normal. If all are, the source has probably changed.
+* Records have no key. Kafka and logs allow that, but operators that group or join by key skip such records. Often an empty cell
+  in the source is the cause.
 * A column has become null or constant in all records.
-* The source is the output table of a job. A job writes the rows of a run partition by partition. If the source is declared as the
-  job's output, its rows are landed by epochs and in the order of epochs. If it is landed as a table, many rows are late.
-* The function that extracts event times has changed since the last landing, so that the log has times from two functions.
-* A source has text files without rows, or files that do not end with the end of a line.
-* Rows of the quarantine are lost before they were published.
+* The source is the output table of a job, but is declared as a table. A job writes the rows of a run partition by partition, so
+  many rows would be late. If the source were declared as the job's output, its rows would be landed epoch by epoch.
+* The function that extracts event times has changed since the last landing, so the log has times from two versions of it.
+* A source has text files without rows, or files whose last line has no line end.
+* Rows for the quarantine were lost before they were published.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class LandReport:
-    """The result of a call: the landings' numbers, their total counts, and the feed's watermark (epoch ms, -1: none).
+    """The result of a call: the numbers of its landings, their total counts, and the feed's watermark (epoch ms, -1: none).
 
-    ``was_interrupted``: an earlier call started this generation and died before its landings were published; this call only
+    ``was_interrupted``: an earlier call started this generation and died before it published the landings. This call only
     published them.
     """
 
@@ -60,11 +60,13 @@ class LandReport:
     warnings: tuple[WarningMessage, ...] = ()
     """Warnings about probable mistakes: see the docstring of this module."""
     orders: tuple[ReasonMessage, ...] = ()
-    """In the first landings of a generation: the rule that orders records, for logs whose records cannot be late in a landing."""
+    """In the first landings of a generation: how records are ordered in each log whose settings name no order."""
     waiting: ReasonMessage | None = None
-    """Why nothing was landed, or why some intervals that are over were not. For example, rows wait for the end of an interval."""
+    """Why nothing was landed, or why some intervals that are over were not landed. For example, rows wait for their interval
+    to end."""
     held_ms: int = 0
-    """If the output of a job was landed: how long (ms) the job may hold rows back. The watermark is lower by this time."""
+    """If the output of a job was landed: how long (ms) the job may hold rows back. The feed's watermark is lower by this
+    time."""
 
     @classmethod
     def of(cls, feed: str, landings: Sequence[Landing], *, was_interrupted: bool = False) -> LandReport:
@@ -99,12 +101,12 @@ class LandReport:
 
 
 def report_of(call: Call, due: Due, decided: Sequence[DecidedLanding], *, has_lost_files: bool) -> LandReport:
-    """Return the report of a call that made landings. ``has_lost_files``: files of the earlier landings are gone."""
+    """Return the report of a call that made landings. ``has_lost_files``: files of earlier landings are gone."""
     report = LandReport.of(call.feed.feed, [decision.landing for decision in decided])
     flat = [call.progress.flat, *(landing.flat for landing in decided)]
     return replace(
         report,
-        # Once per generation, because no later landing can have another order.
+        # This is reported once per generation, because the order never changes within a generation.
         orders=tuple(_orders(call.feed)) if call.generation.is_new else (),
         waiting=not_followed(call.feed, due.window.until_ms) if due.leaves_open else None,
         warnings=(
@@ -128,7 +130,10 @@ def report_of(call: Call, due: Due, decided: Sequence[DecidedLanding], *, has_lo
 
 
 def nothing_landed(call: Call, nothing: NothingDue, with_nulls: str = "") -> LandReport:
-    """Return the report of a call that made no landing. ``with_nulls``: the new columns that are null in kept landings."""
+    """Return the report of a call that made no landing.
+
+    ``with_nulls``: the new columns, which are null in the kept landings.
+    """
     waiting, watermark_ms = nothing.waiting, call.progress.watermark_ms
     notes = (*_empty_files(call.feed, nothing.inspected), *declared_too_low(call.feed, call.request, watermark_ms))
     others = waiting or "nothing is new to land"
@@ -166,7 +171,10 @@ def declared_too_low(feed: FeedSpec, request: LandRequest, watermark_ms: int) ->
 
 
 def _kept_grid(call: Call) -> tuple[WarningMessage, ...]:
-    """Return the warning that the intervals of older landings are kept, until a landing records the rule of its intervals."""
+    """Return the warning that the feed keeps the intervals of its older landings.
+
+    Returns none once a landing records by which rule its interval was computed.
+    """
     feed, progress = call.feed, call.progress
     if (
         feed.every is None
@@ -214,7 +222,7 @@ def _all_quarantined(feed: FeedSpec, decided: Sequence[DecidedLanding], landed: 
 
 
 def lost_from_quarantine(feed: FeedSpec, lost: Sequence[LostRows]) -> Iterator[WarningMessage]:
-    """Yield a warning for each lost file of the quarantine."""
+    """Yield a warning for each lost file whose rows were not yet in the quarantine table."""
     for file in lost:
         yield WarningMessage(
             "quarantined-rows-lost",
@@ -248,9 +256,9 @@ def _keyless_records(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Itera
 
 
 def _orders(feed: FeedSpec) -> Iterator[ReasonMessage]:
-    """Yield the rule that orders a log's records, for each log that states no order itself.
+    """Yield how the records of a log are ordered, for each log whose settings name no order.
 
-    Its records may have had another order in their topic, and other records may have been late there.
+    The records may have had another order in their topic, so that other records were late there.
     """
     for spec in feed.logs:
         if spec.arrived_at or spec.order or spec.in_file_order or spec.source_offsets:
@@ -269,7 +277,7 @@ def _orders(feed: FeedSpec) -> Iterator[ReasonMessage]:
 
 
 def _files_out_of_order(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[WarningMessage]:
-    """Yield a warning for each log in file order with a new file that would precede landed files in a new generation."""
+    """Yield a warning for each log in file order with a new file that a new generation would place before landed files."""
     for spec in feed.logs:
         look = inspected[spec.topic]
         name = min((piece.name for piece in look.fresh), default="")
@@ -318,9 +326,9 @@ def _empty_files(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterato
 
 
 def _open_ended_files(feed: FeedSpec, inspected: Mapping[str, SourceLook], landed: int) -> Iterator[WarningMessage]:
-    """Yield a warning for each log whose source has new files that may be incomplete, because their last line has no end.
+    """Yield a warning for each log with new files that may be incomplete, because their last line has no line end.
 
-    ``landed``: the number of the generation's landings before the one that takes these files.
+    ``landed``: the number of the generation's landings before the one that contains these files.
     """
     for topic, look in inspected.items():
         if look.open_ended:
@@ -344,7 +352,7 @@ def _open_ended_files(feed: FeedSpec, inspected: Mapping[str, SourceLook], lande
 
 
 def _again(feed: FeedSpec, landed: int) -> str:
-    """Return the command that lands again what comes after the first ``landed`` landings."""
+    """Return the command that lands everything again except the first ``landed`` landings."""
     return f"rewindow land {feed.feed} --new-generation" + (f" --keep {landed}" if landed else "")
 
 
@@ -381,7 +389,10 @@ def _where(blocks: Sequence[Block]) -> str:
 def _flat_columns_found(
     feed: str, landing: int, before: Mapping[str, Flat], now: Mapping[str, Flat]
 ) -> Iterator[WarningMessage]:
-    """Yield a warning for each column that has just become null or constant. In a first landing, warn only of null columns."""
+    """Yield a warning for each column that has just become null or constant in all records.
+
+    In a first landing, only for null columns.
+    """
     for topic, columns in sorted(now.items()):
         flat_before = before.get(topic)
         for name, value in columns.items():

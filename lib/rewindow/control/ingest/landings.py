@@ -18,7 +18,10 @@ from rewindow.streams.serde.types_to_columns import LogShapes, log_shape
 
 @dataclass(frozen=True, slots=True)
 class LogSchema:
-    """The typed columns of a log. ``scalar_key`` (``scalar_value``): the key (value) is its only column's value, not a row."""
+    """The typed columns of a log.
+
+    With ``scalar_key`` (``scalar_value``), the key (value) is the value of its only column, not a row.
+    """
 
     key: tuple[Column, ...]
     value: tuple[Column, ...]
@@ -50,11 +53,11 @@ class FeedDefinition:
     source_offsets: Mapping[str, SourceOffsets] = field(default_factory=dict)
     """Logs that are tables with source offsets: all logs of the feed, or none."""
     recorded: tuple[str, ...] = ()
-    """Logs of files that recorded a topic. These logs have the topic's partitions."""
+    """Logs whose files recorded a Kafka topic. These logs have the partitions of the topic."""
 
 
 def log_shapes(logs: Mapping[str, LogSchema]) -> LogShapes:
-    """Return the shapes of each topic's key and value, as a task reads them."""
+    """Return for each topic what tasks read as its keys and values: a row of columns, or the value of a single column."""
     return {
         topic: (log_shape(log.key, is_scalar=log.scalar_key), log_shape(log.value, is_scalar=log.scalar_value))
         for topic, log in logs.items()
@@ -108,9 +111,9 @@ class LandedRange:
     max_timestamp: int
     release: int
     base: int = 0
-    """With source offsets: the offset in the source of the record that has offset 0 here.
+    """With source offsets: the source's offset of the record that has offset 0 in the log.
 
-    In a log of files that recorded a topic: the offset after the last one in the topic, less the offset after the last one here.
+    For a log whose files recorded a topic: the end offset of the topic minus the end offset of the log.
     """
 
     def as_list(self) -> list[int]:
@@ -141,7 +144,8 @@ class Landing:
     grid: str = ""
     """The rule of the intervals (`FeedSpec.grid`). Empty without ``every``, and in older versions, which used `GRID_OF_1970`."""
     attempt: str = ""
-    """The attempt that landed it, which tells it from another landing with the same number (`EpochSpan.landed_by`)."""
+    """The attempt that made this landing. It distinguishes this landing from another with the same number
+    (`EpochSpan.landed_by`)."""
 
     def quarantined_of(self, topics: Collection[str]) -> int:
         """Return the number of quarantined rows of some topics; of all topics if the landing recorded only their sum."""
@@ -246,7 +250,7 @@ def _end(landing: Landing, topic_partition: TopicPartition) -> int:
 def fold_feed(rows: Iterable[tuple[str, Mapping[str, Any]]], before: Feed | None = None) -> Feed | None:
     """Fold the landing ledger's rows ``(kind, body)`` into a feed; None before the first generation.
 
-    ``before`` is the feed into which the earlier rows fold. Raises `InvariantError` (70) if landings are not numbered 1, 2, 3
+    ``before`` is the feed that results from the earlier rows. Raises `InvariantError` (70) if landings are not numbered 1, 2, 3
     ... or if a watermark or release decreases.
     """
     definition = before.definition if before else None

@@ -1,4 +1,4 @@
-"""The tables that `land` needs, and its request and its call as values."""
+"""The tables that `land` needs, and two values: a request to land, and one call of `land`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rewindow.control.plan.spec import Attempt
 
 
 class LostRows(NamedTuple):
-    """Rows that a landing sent to the quarantine, and the path of their file, which is gone."""
+    """Rows that a landing sent to the quarantine and that are lost, with the path of the missing file."""
 
     path: str
     rows: int
 
 
 class LandingTables(Ledger[Sequence[LedgerRow]], Protocol):
-    """The tables of feeds. The state of a landing ledger is its rows."""
+    """The tables of feeds. The ledger state of a feed is the list of its landing ledger's rows."""
 
     warehouse: str
 
@@ -35,7 +35,7 @@ class LandingTables(Ledger[Sequence[LedgerRow]], Protocol):
     def publish_steps(self, feed: str, lost: list[LostRows] | None = None) -> Iterator[str]:
         """Publish the landings in the ledger to log tables and quarantine; yield the name of each commit before making it.
 
-        ``lost``: lost rows of the quarantine are added to this list, and given up. Without it, they keep waiting to be published.
+        Quarantine rows whose files are gone are added to ``lost``, and never published. Without ``lost``, they keep waiting.
         """
         ...
 
@@ -60,7 +60,7 @@ class LandingTables(Ledger[Sequence[LedgerRow]], Protocol):
 class LandRequest:
     """A request to land.
 
-    ``until_ms``: land only intervals that end by then (default: now). ``watermark_ms`` declares the watermark of the last
+    ``until_ms``: land only intervals that end by this time (default: now). ``watermark_ms`` declares the watermark of the last
     landing. ``new_generation`` lands everything again except the first ``keep`` landings. ``extractors``: the versions of the
     functions that extract event times, by name.
     """

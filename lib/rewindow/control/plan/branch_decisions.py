@@ -1,7 +1,7 @@
 """Decide rewinds, branches, promotions and drops. Each decision is a ledger row, or None if there is nothing to decide. Pure.
 
-These rows copy and compute nothing; they only change the chains of runs. Each request names a state, not a change. If the state
-is reached already, the request needs no row (ADR-79), so a command that was killed can be repeated.
+These rows copy and compute nothing. They only change the chains of runs. Each request names a state, not a change. If that
+state already holds, the request needs no row (ADR-79), so a command that was killed can be repeated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rewindow.control.ingest.landings import Feed
 
 _NEAREST = 4
-"""If the state after a run was forgotten, the message names up to this many runs before and after that run."""
+"""How many runs before and after a run a message names, if the state after that run was forgotten."""
 
 
 def run_or_beginning(state: JobState, branch: Branch, text: str) -> CommittedRun | None:
@@ -72,7 +72,7 @@ def find_run(state: JobState, branch: Branch, text: str, or_else: str = "") -> C
 
 
 def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
-    """Return the row that takes a branch back to an earlier run; None if that run is its last. The row fences a run in flight.
+    """Return the row that takes a branch back to an earlier run; None if that run is the last. The row fences a run in flight.
 
     Raises `UsageError` (2) for an unknown branch or run and for a run before the branch's own runs, `CheckpointError` (76) for a
     closed branch and for a run whose state was forgotten.
@@ -102,10 +102,10 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
 
 
 def decide_branch(state: JobState, name: str, parent: str, base: CommittedRun | None) -> LedgerRow | None:
-    """Return the row that creates a branch after run ``base`` of its parent; a ``base`` of None is the beginning.
+    """Return the row that creates a branch after run ``base`` of its parent. With None as ``base``, it starts at the beginning.
 
-    Returns None if the branch is open and has this parent and base. Raises `ConfigError` (78) for a name that was used before for
-    another branch (ADR-23), and for a name that `check_case` refuses.
+    Returns None if this branch is already open, with this parent and base. Raises `ConfigError` (78) for a name that another
+    branch has or had (ADR-23), and for a name that `check_case` refuses.
     """
     existing = state.branches.get(name)
     if existing is not None and existing.is_open and (existing.parent, existing.base) == (parent, base):
@@ -122,7 +122,7 @@ def decide_branch(state: JobState, name: str, parent: str, base: CommittedRun | 
 
 
 def check_case(state: JobState, name: str) -> None:
-    """Raise `ConfigError` (78) if the name of a new branch differs only in case from a name that was used before.
+    """Raise `ConfigError` (78) if the name of a new branch differs only in case from the name of an earlier branch.
 
     On a disk or in a catalog that ignores case, both branches would write the same tables.
     """
@@ -153,9 +153,11 @@ def check_promotable(state: JobState, branch: str, into: str) -> None:
 def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding) -> LedgerRow | None:
     """Return the row that replaces the chain of ``into`` by the chain of ``branch``; None if `was_promoted`.
 
-    ``binding``: the job, bound to the tables of ``into``. Raises `UsageError` (2) for an unknown branch, `NotNowError` (75)
-    if ``branch`` is behind ``into``, and `CheckpointError` (76) if a branch is closed, a run is on hold, the branches
-    diverged before ``into`` starts, or the columns of an output differ.
+    ``binding``: the job, bound to the tables of ``into``.
+
+    Raises `UsageError` (2) for an unknown branch, and `NotNowError` (75) if ``branch`` lacks epochs of ``into``. Raises
+    `CheckpointError` (76) if a branch is closed, a run is on hold, the branches separated before the first own run of ``into``,
+    or the columns of an output differ.
     """
     check_promotable(state, branch, into)
     if was_promoted(state, branch, into):
@@ -172,7 +174,7 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
             reason=why,
             job=binding.job,
         )
-    # A branch that is behind would take away the last epochs of the target.
+    # Promoting a branch without the target's last epochs would remove the results of these epochs.
     if source.last_epoch < target.last_epoch:
         raise NotNowError(
             "branch-behind-target",
@@ -184,7 +186,7 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
             target_epoch=target.last_epoch,
             job=binding.job,
         )
-    # The target can replace only its own runs, because the rows of inherited runs are in the tables of its parent.
+    # Only the own runs of the target can be replaced. The rows of its inherited runs are in the tables of its parent.
     if shared_runs(source.runs, target.runs) < target.inherited:
         raise CheckpointError(
             "branches-diverged-early",
@@ -198,7 +200,7 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
         if name.startswith(OUTPUT) and name in tables:
             tables[name] = _with_its_columns(tables[name], table, target.tables.get(name), name, binding.job)
         elif name in tables:
-            # If a store has other columns, its changelog is another table, to which the branch has already published.
+            # A store with other columns has another changelog table, to which the branch has already published.
             tables[name] = table
     heads = {"head": target.head, "branch_head": source.head}
     body = {
@@ -215,7 +217,8 @@ def _with_its_columns(
 ) -> TableSpec:
     """Return an output table with the columns of a branch. Raises `CheckpointError` (76) if the table exists with other columns.
 
-    ``here``: the table in the binding; ``before``: the table of the branch to promote into, if it has one.
+    ``here``: the table in the binding; ``before``: the present table of the branch that the other is promoted into, if it has
+    one.
     """
     if before is not None and before.path == here.path and before.columns != of_branch.columns:
         output = target.removeprefix(OUTPUT)
@@ -232,7 +235,10 @@ def _with_its_columns(
 
 
 def was_promoted(state: JobState, branch: str, into: str) -> bool:
-    """Return whether a branch was promoted and ``into`` still has all its runs. After a rewind, ``into`` may lack some."""
+    """Return whether ``branch`` was promoted and ``into`` still has all its runs.
+
+    After a rewind, ``into`` may lack some of them.
+    """
     source, target = state.branch(branch), state.branch(into)
     return source.standing is Standing.PROMOTED and shared_runs(source.runs, target.runs) == len(source.runs)
 
@@ -260,7 +266,7 @@ def decide_drop(state: JobState, name: str) -> LedgerRow | None:
 
 def check_can_publish(state: JobState, name: str) -> None:
     """Raise `UsageError` (2) for an unknown branch."""
-    # The main branch exists before its first run, which adds it to the state.
+    # `main` exists even before its first run, but is added to the state only by that run.
     if name != MAIN and name not in state.branches:
         raise _unknown_branch(name, state.branches)
 
@@ -278,7 +284,7 @@ def _unknown_branch(name: str, others: Iterable[str]) -> UsageError:
 def decide_accept(state: JobState, name: str, text: str | None) -> LedgerRow | None:
     """Return the row that accepts a run on hold; None if the run is not on hold.
 
-    ``text`` names the run; None stands for the only run on hold. Raises `UsageError` (2) for an unknown branch or run, and if
+    ``text`` names the run; None means the only run on hold. Raises `UsageError` (2) for an unknown branch or run, and if
     several runs are on hold and ``text`` is None.
     """
     branch, held = state.branch(name), state.on_hold(name)
@@ -298,7 +304,7 @@ def decide_accept(state: JobState, name: str, text: str | None) -> LedgerRow | N
 def run_before(state: JobState, branch: Branch, epoch: int) -> CommittedRun | None:
     """Return the last run that ends before an epoch and whose state can still be restored, or None.
 
-    A backfill from that epoch starts after this run.
+    A backfill that begins with this epoch starts after that run.
     """
     count = bisect_left(branch.runs, epoch, key=lambda run: run.spec.input.last)
     return next((run for run in reversed(branch.runs[:count]) if state.has_state(run.spec.run)), None)
@@ -313,7 +319,7 @@ def first_epoch_at(feed: Feed, time_ms: int) -> int:
 def check_has_state(state: JobState, run: int | None) -> None:
     """Raise `CheckpointError` (76) if `gc` forgot the state after a run, `NotNowError` (75) if a reset removed the run.
 
-    The message about a forgotten state lists the nearest runs of the branch whose states are left.
+    The message about a forgotten state lists the nearest runs of the branch whose states can be restored.
     """
     if run is not None and state.find_run(run) is None:
         raise NotNowError(
@@ -347,7 +353,7 @@ def _nearest_with_state(state: JobState, wanted: CommittedRun) -> list[Committed
 
 
 def check_open(branch: Branch, cannot: str = "takes no more runs") -> None:
-    """Raise `CheckpointError` (76) for a branch that was promoted or dropped. ``cannot``: what is not possible therefore."""
+    """Raise `CheckpointError` (76) for a branch that was promoted or dropped. ``cannot``: what such a branch cannot do."""
     if branch.standing is not Standing.OPEN:
         raise CheckpointError(
             "branch-closed",

@@ -1,10 +1,11 @@
 """Decide whether a job can resume from a checkpoint, given its stores, its outputs, and the landings that it has read. Pure.
 
 A store is kept only if its entries still mean the same. So the store must have the same kind, key and columns, be in the same
-sub-topology, and be used by the same nodes with the same description. Anything else is refused, because it would silently give
-wrong rows.
+sub-topology, and be used by the same nodes with the same description. A store with any other change is refused, because it
+would silently give wrong rows.
 
-The columns of an output table never change, because others read it (ADR-132). An output with other columns needs another table.
+The columns of an output table never change, because other programs read the table (ADR-132). An output with other columns needs
+another table.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _TAKEN_OVER = "`key=STREAM.key` takes it over from a stream, and the fields of a
 
 
 def column_changes(before: Sequence[tuple[str, str]], now: Sequence[tuple[str, str]]) -> str:
-    """Describe how columns, given as pairs (name, type), differ, as in ``key (string) is gone, user (string) is new``."""
+    """Describe how columns differ, such as ``key (string) is gone, user (string) is new``. Columns are pairs (name, type)."""
     had, has = dict(before), dict(now)
     changes = [f"{name} ({had[name]}) is gone" for name in had if name not in has]
     changes += [f"{name} ({has[name]}) is new" for name in has if name not in had]
@@ -39,7 +40,7 @@ def column_changes(before: Sequence[tuple[str, str]], now: Sequence[tuple[str, s
 
 
 def other_columns(table: str, actual: Sequence[tuple[str, str]], due: Sequence[tuple[str, str]]) -> CheckpointError:
-    """Return the error for a table whose ``actual`` columns differ from the columns that a job writes (``due``)."""
+    """Return the error for a table with ``actual`` columns, to which a job would write the columns ``due``."""
     changes = column_changes(actual, due)
     return CheckpointError(
         "table-columns-differ",
@@ -52,7 +53,7 @@ def other_columns(table: str, actual: Sequence[tuple[str, str]], due: Sequence[t
 def changed_columns(
     before: Mapping[str, TableSpec], now: Mapping[str, TableSpec]
 ) -> Iterator[tuple[str, TableSpec, str]]:
-    """Yield each output whose columns changed while its table is the same: its name, the table before, and what differs."""
+    """Yield each output that has other columns in the same table: its name, its table before, and what differs."""
     for target, table in now.items():
         was = before.get(target)
         if target.startswith(OUTPUT) and was is not None and was.path == table.path and was.columns != table.columns:
@@ -60,12 +61,12 @@ def changed_columns(
 
 
 def another_table(job: str, outputs: Sequence[str]) -> str:
-    """Return the advice to give outputs another table, as an imperative without a full stop."""
+    """Return the advice to name another table for some outputs, as an imperative without a full stop."""
     return f"name another table for {', '.join(outputs)} in conf/jobs/{job}.yaml"
 
 
 def check_publishable(main: Branch, now: JobBinding) -> None:
-    """Raise `CheckpointError` (76) if a branch of this job could not be promoted, because an output has other columns."""
+    """Raise `CheckpointError` (76) if an output has other columns than on ``main``, so that a branch could not be promoted."""
     changed = list(changed_columns(main.tables, now.tables))
     if not changed:
         return
@@ -84,7 +85,7 @@ def check_publishable(main: Branch, now: JobBinding) -> None:
 
 
 def keep_key(main: Branch, now: JobBinding) -> str:
-    """Return how to keep the key columns of an output, if only their names changed; else ``""``."""
+    """Return advice on how to keep the key columns of an output if only their names changed; otherwise ``""``."""
     for output, table, _ in changed_columns(main.tables, now.tables):
         target = f"{OUTPUT}{output}"
         former = main.head.spec.binding.keys.get(target, ()) if main.head is not None else ()
@@ -101,7 +102,7 @@ def keep_key(main: Branch, now: JobBinding) -> str:
 
 
 def other_keys(main: Branch, now: JobBinding) -> list[str]:
-    """Return the outputs that cannot be compared key by key, because their key columns differ from those on ``main``."""
+    """Return the outputs whose key columns differ from those on ``main``. They cannot be compared with ``main`` key by key."""
     if main.head is None:
         return []
     before = main.head.spec.binding
@@ -118,7 +119,7 @@ def _key_columns(binding: JobBinding) -> dict[str, list[tuple[str, str]]]:
 
 
 def check_kept(branch: Branch, now: JobBinding) -> None:
-    """Raise `CheckpointError` (76) if a branch cannot start over, because its table for an output has other columns."""
+    """Raise `CheckpointError` (76) if a branch cannot start over, because the columns of one of its output tables changed."""
     for output, table, changes in changed_columns(branch.tables, now.tables):
         # Rows whose columns have another order can be written to the same table.
         if sorted(table.columns) == sorted(now.tables[f"{OUTPUT}{output}"].columns):
@@ -136,7 +137,7 @@ def check_kept(branch: Branch, now: JobBinding) -> None:
 
 
 class Fit(StrEnum):
-    """What happens to a store."""
+    """What happens to a store when a job resumes from a checkpoint."""
 
     KEPT = "is kept"
     NEW = "is new and starts empty"
@@ -146,7 +147,7 @@ class Fit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What happens to one store, and for an incompatible store the reason."""
+    """What happens to one store when a job resumes, and for an incompatible store the reason."""
 
     store: str
     fit: Fit
@@ -158,7 +159,7 @@ class Verdict:
 
 
 def verdicts(before: JobBinding, now: JobBinding) -> list[Verdict]:
-    """Return the verdict on each store of either job, sorted by name.
+    """Return the verdict on each store of the job before and now, sorted by name.
 
     Buffers of suppresses that may be added or removed (`job_diff.without_edits`) are left out.
     """
@@ -248,10 +249,10 @@ def check_landings(branch: Branch, feed: Feed) -> None:
 
 
 def check_landings_now(branch: Branch, feed: Feed, feed_now: Callable[[str], Feed]) -> None:
-    """Check a branch, which was read after ``feed``, as `check_landings` does.
+    """Check a branch as `check_landings` does, if the branch was read after ``feed``.
 
-    If the branch has taken more landings than the feed had, ``feed_now`` reads the feed again, because another process may have
-    landed and run meanwhile.
+    If the branch has processed more landings than ``feed`` has, ``feed_now`` reads the feed again. Another process may have
+    landed and run in the meantime.
     """
     check_landings(branch, feed_now(feed.definition.feed) if branch.last_epoch > len(feed.landings) else feed)
 
@@ -259,7 +260,7 @@ def check_landings_now(branch: Branch, feed: Feed, feed_now: Callable[[str], Fee
 def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = None) -> None:
     """Raise `SourceError` (66) if the feed's generation no longer has the landings that a run depends on.
 
-    Given the branch, the message names the run to rewind to and the epoch to backfill from.
+    With ``branch``, the message names the run to rewind to and the epoch to backfill from.
     """
     missing = missing_landing(head.spec, feed)
     if missing is None:
@@ -282,7 +283,7 @@ def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = N
 
 
 def missing_landing(run: RunSpec, feed: Feed) -> str | None:
-    """Describe the landing of a run that the feed's generation no longer has; None if it has all landings of the run."""
+    """Describe the first landing of a run that the feed's generation no longer has; None if it has all of them."""
     if has_input_of(feed, run):
         return None
     name = feed.definition.feed
@@ -303,24 +304,24 @@ def has_input_of(feed: Feed, spec: RunSpec) -> bool:
     if spec.input.last == 0:
         return True
     landing = feed.landings[spec.input.last - 1]
-    # A ledger that was restored from an older copy gives its next landings the numbers of the lost ones.
+    # If an older copy of a ledger was restored, new landings get the numbers of lost ones. The attempts tell them apart.
     is_same = "" in {landing.attempt, spec.input.landed_by} or landing.attempt == spec.input.landed_by
     return is_same and landing.generation <= spec.input.generation
 
 
 def is_accepted_code(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest) -> bool:
-    """Return whether the next run accepts a change without `--accept-changes`.
+    """Return whether the next run accepts changes without `--accept-changes`.
 
     It does if only code changed, and the job has ``on_code_change: accept`` or the branch has no runs of its own.
     """
     head = branch.head
     is_only_code = head is not None and changes == code_changes(head.spec.binding.code, binding.code)
-    # A branch without its own runs recomputes from its fork, usually because the code changed, so it always accepts such changes.
+    # A branch without own runs usually exists because the code changed, so it always accepts such changes.
     return is_only_code and (request.accept_code or not branch.has_own_runs)
 
 
 def check_binding(branch: Branch, binding: JobBinding, request: RunRequest) -> tuple[str, ...]:
-    """Return the accepted changes since the checkpoint. Raises `CheckpointError` (76) for changes not accepted."""
+    """Return the changes since the checkpoint that the next run accepts. Raises `CheckpointError` (76) for other changes."""
     head = branch.head
     if head is None:
         return ()
@@ -344,13 +345,13 @@ def check_binding(branch: Branch, binding: JobBinding, request: RunRequest) -> t
 
 
 def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest, lost: str) -> None:
-    """Raise `CheckpointError` (76) unless the changes are compatible and accepted, now or by the pending plan."""
+    """Raise `CheckpointError` (76) unless the changes are compatible, and this request or the pending plan accepts them."""
     head = branch.head
     if head is None:
         return
     reasons = obstacles(head.spec.binding, binding, branch.tables if branch.has_own_runs else {})
     pending = None if request.replan else branch.pending
-    # The bindings are compared, too, because a second edit of a function has the same description as the accepted first edit.
+    # The bindings are compared, too, because another edit of the same function has the same description as the accepted one.
     was_accepted = pending is not None and pending.accepted == tuple(changes) and pending.binding.json == binding.json
     if not reasons and (request.accept_changes or was_accepted):
         return

@@ -1,7 +1,7 @@
 """Describe a plan and runs on hold, as text and as JSON values. Pure.
 
-The text of a plan says what would run and why, and what waits for what. The text of a hold says which expectation is not met, and
-which commands publish or remove the run.
+The text of a plan says what would run and why, and which landings and records wait. The text of a run on hold says which
+expectation it does not meet, and which commands publish or remove the run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from rewindow.streams.punctuation import UNALIGNED
 from rewindow.streams.record import known_time
 
 _MOST_EPOCHS, _AT_EACH_END = 12, 3
-"""A printed plan with more epochs than the first number shows only its first and last epochs. The second number says how many."""
+"""If a plan has more epochs than the first number, only the first and last epochs are printed. The second number says how
+many."""
 _MOST_PARTITIONS = 8
 """A printed plan shows the offsets of an epoch in at most this many partitions."""
 
@@ -32,13 +33,15 @@ _MOST_PARTITIONS = 8
 def describe_plan(
     state: JobState, feed: Feed, decision: RunSpec | UpToDate, branch: str, binding: JobBinding
 ) -> dict[str, Any]:
-    """Return a decision as JSON values.
+    """Return a decision as JSON values. Runs appear by name.
 
-    ``epochs``: each with its watermark (epoch ms) and the offsets ``[start, end)`` of each topic-partition. ``held``: landed
-    records that the feed's watermark holds back, by topic-partition. ``pending``: an uncommitted plan. ``waiting``: landings
-    that the run leaves for later runs. ``changed``: how the job differs from the branch's checkpoint; the next run accepts
-    these changes, because otherwise planning would have failed. ``on_hold``: committed runs that are not published; the next
-    run would be published after them. Runs appear by name; ``ledger_row`` is the row of the plan in the runs ledger.
+    * ``epochs``: each with its watermark (epoch ms) and the offsets ``[start, end)`` of each topic-partition.
+    * ``held``: landed records that the feed's watermark holds back, by topic-partition.
+    * ``pending``: a plan that is not committed. ``ledger_row``: the row of the plan in the runs ledger.
+    * ``waiting``: landings that are left for later runs.
+    * ``changed``: how the job differs from the branch's checkpoint. The next run accepts these changes; otherwise planning
+      fails.
+    * ``on_hold``: committed runs that are not published. The next run would be published after them.
     """
     chain = state.branch(branch)
     health = job_health(Inputs(chain, feed, chain.runs), state)
@@ -64,7 +67,7 @@ def describe_plan(
 
 
 def explain(plan: dict[str, Any]) -> list[str]:
-    """Return the lines that present a plan from `describe_plan`."""
+    """Return the lines that describe a plan from `describe_plan`."""
     lines = []
     run = plan["run"]
     if run is None:
@@ -127,7 +130,7 @@ def _explain_epochs(epochs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _offsets(taken: Sequence[Mapping[str, Any]]) -> str:
-    """Return one line with the offsets that an epoch takes from each partition."""
+    """Return one line with the offsets that an epoch reads from each partition."""
     shown = [
         f"{tp['topic']}-{tp['partition']} {tp['start']}"
         + (f" to {tp['end'] - 1}" if tp["end"] > tp["start"] + 1 else "")

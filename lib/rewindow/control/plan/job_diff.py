@@ -2,8 +2,8 @@
 
 A suppress can be added and removed without a new branch (KIP-328, `withName`):
 
-1. If only one of two topologies has a suppress, or disables it with a time limit of zero, that is not a difference. Everything
-   else must be equal when this suppress is bypassed.
+1. It is no difference if only one of two topologies has a suppress, or if one disables it with a time limit of zero. But
+   without this suppress, both must be equal.
 2. An added suppress starts empty. A removed suppress must be empty, because its buffered records would be lost.
 """
 
@@ -25,7 +25,7 @@ _STORE_PARTS: Final = {"retention_ms": "retention", "window_size_ms": "window si
 
 
 def changes_since(branch: Branch, now: JobBinding) -> list[str]:
-    """Return what changed since a branch's last run. Paths of output tables differ between branches and do not count."""
+    """Return what changed since a branch's last run. Paths of output tables differ between branches and are not compared."""
     if branch.head is None:
         return []
     before = branch.head.spec.binding
@@ -38,14 +38,14 @@ def changes_since(branch: Branch, now: JobBinding) -> list[str]:
 
 
 def differences_besides_tables(before: JobBinding, now: JobBinding) -> list[str]:
-    """Return `differences` without differences of tables, because an output has another path on each branch."""
+    """Return `differences` without those of tables. Each branch has its own paths of output tables."""
     return differences(replace(before, tables=now.tables), now)
 
 
 def differences(before: JobBinding, now: JobBinding) -> list[str]:
     """Return a line with old and new value for each change in topology, semantics, stores and tables.
 
-    Two changes do not count: that a suppress is added, removed, disabled or enabled (`without_edits`), and that dropped records
+    Two kinds of change are left out: a suppress is added, removed, disabled or enabled (`without_edits`), and dropped records
     are quarantined.
     """
     before, now = without_edits(before, now)
@@ -65,7 +65,7 @@ def differences(before: JobBinding, now: JobBinding) -> list[str]:
 
 
 def code_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return which functions, classes and values differ between two versions of a job; empty if the code of one is unknown."""
+    """Return which functions, classes and values differ between two versions of the code; empty if one version is unknown."""
     if not before or not now:
         return []
     said = {name: "is gone" for name in before if name not in now}
@@ -88,7 +88,7 @@ def changed_parameters(name: str, before: str, now: str) -> list[str]:
 
 
 def without_edits(before: JobBinding, now: JobBinding) -> tuple[JobBinding, JobBinding]:
-    """Return both bindings without the suppresses that may differ (see the beginning of this file)."""
+    """Return both bindings without the suppresses that may differ (see the docstring of this module)."""
     suppresses_before, suppresses_now = _suppresses(before), _suppresses(now)
     edited = [
         name
@@ -102,7 +102,7 @@ def without_edits(before: JobBinding, now: JobBinding) -> tuple[JobBinding, JobB
 
 
 def removed_suppresses(before: JobBinding, now: JobBinding) -> list[str]:
-    """Return the suppresses that a version of a job lacks and the version before had. A suppress is named like its buffer."""
+    """Return the suppresses of the version ``before`` that ``now`` lacks. A suppress has the name of its buffer."""
     return sorted(set(_suppresses(before)) - set(_suppresses(now)))
 
 
@@ -142,7 +142,7 @@ def _without(parts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _change(before: Any, now: Any) -> list[str]:
-    """Return what differs between two values; of mappings and lists, only the parts that differ."""
+    """Return what differs between two values. For mappings and lists, return only the parts that differ."""
     if canonical_json(before) == canonical_json(now):
         return []
     if isinstance(before, Mapping) and isinstance(now, Mapping):
@@ -199,7 +199,9 @@ def _named_duration(part: str, value: Any) -> tuple[str, str] | None:
 
 
 def _parsed(description: str) -> tuple[str, Mapping[str, str]]:
-    """Return verb and parameters of a description ``verb(what, key=value, ...)``; parameters without a name are joined as ``""``.
+    """Return verb and parameters of a description ``verb(what, key=value, ...)``.
+
+    Parameters without a name are joined under ``""``.
 
     The mapping is empty if there are no parameters, or if two have the same name.
     """
@@ -275,7 +277,7 @@ def _without_suppresses(binding: JobBinding, names: Sequence[str], retentions: M
 
 
 def _retentions(before: JobBinding, now: JobBinding) -> dict[str, int]:
-    """Return the new retentions (ms) of session stores that changed only by the millisecond of final results (`dsl.finals`)."""
+    """Return the new retention (ms) of each session store that changed only by the 1 ms for final results (`dsl.finals`)."""
     old, new = (
         {
             store["name"]: store["retention_ms"]

@@ -1,21 +1,15 @@
 """Fold a job's ledger rows into branches, runs and publications, and check every row. Pure.
 
-=========  ===============================================================================================================
-PLAN       plans a run; an earlier, uncommitted plan of the branch can no longer be committed
-COMMIT     makes a run true; allowed only for the pending plan of its branch
-FENCE      ends the pending plan without a new plan
-NOTE       a note for people; has no effect
-BRANCH     creates a branch that inherits the runs of another branch, up to a given run
-REWIND     removes the later runs of a branch from its chain
-PROMOTE    replaces the chain of a branch by the chain of another branch
-DROP       drops a branch
-REPUBLISH  starts a new publication epoch of a table
-RESTAGE    names new files for a run whose files were lost
-SNAPSHOT   names files with all stores after a run, which a restore reads instead of the files of all runs up to it
-FORGET     removes runs and snapshots that no branch needs from the changelogs
-ACCEPT     publishes a run that is on hold
-RESET      starts the job over: earlier rows no longer count
-=========  ===============================================================================================================
+=========  =============================================================================================================== PLAN
+plans a run; an earlier, uncommitted plan of the branch can no longer be committed COMMIT     makes a run true; allowed only for
+the pending plan of its branch FENCE      ends the pending plan without a new plan NOTE       a note for people; has no effect
+BRANCH     creates a branch that inherits the runs of another branch, up to a given run REWIND     removes the runs after a
+given run from the chain of its branch PROMOTE    replaces the chain of a branch by the chain of another branch DROP       drops
+a branch REPUBLISH  starts a new publication epoch of a table RESTAGE    names new files for a run whose files were lost
+SNAPSHOT   names files with all stores after a run, which a restore reads instead of the files of all runs up to it FORGET
+removes runs and snapshots that no branch needs from the changelogs ACCEPT     publishes a run that is on hold RESET      starts
+the job over: earlier rows no longer count =========
+===============================================================================================================
 
 A row that does not fit is a broken invariant (exit code 70), because something other than rewindow wrote to the ledger.
 
@@ -89,7 +83,7 @@ def fold_row(state: JobState, row: LedgerRow) -> JobState:
 def decide_reset(state: JobState, unknown: Collection[str]) -> LedgerRow | None:
     """Return the row that starts a job over; None if the job is at its beginning.
 
-    ``unknown`` are the paths of tables with rows of the job that no publication of this ledger added.
+    ``unknown``: the paths of tables that have rows of this job which no publication of this ledger added.
     """
     if not state.branches and not unknown:
         return None
@@ -148,7 +142,8 @@ def _fold_republish(state: JobState, row: LedgerRow) -> JobState:
     branch = state.branch(name)
     if target not in branch.tables:
         raise _broken(row, f"{name!r} has no table for {target!r}")
-    # If there is no publication yet, because the first run is on hold, the first publication will replace the whole content.
+    # There may be no publication yet, because the first run is on hold. Then the first publication will replace the whole
+    # content.
     restart = Restart(branch.restarts.get(target, Restart(1, 0)).epoch + 1, max(1, len(branch.publications)))
     return _with_branch(state, replace(branch, restarts={**branch.restarts, target: restart}))
 
@@ -321,7 +316,7 @@ def _fold_plan(state: JobState, row: LedgerRow) -> JobState:
 
 
 def _with_dead(before: JobState, after: JobState) -> JobState:
-    """Return the state ``after`` a row. Its ``dead`` attempts include those whose plans the row ended without a commit."""
+    """Return the state ``after`` a row, with ``dead`` attempts added: those whose plan this row ended without a commit."""
     ended = _planned(before) - _planned(after)
     return replace(after, dead=after.dead | ended) if ended else after
 
@@ -367,9 +362,9 @@ def _with_run(branch: Branch, run: CommittedRun) -> Branch:
 
 
 def _with_change(branch: Branch, chain: History[CommittedRun], change: Publication) -> Branch:
-    """Return the branch with another chain, and with the publication that brings its outputs up to date with this chain."""
+    """Return the branch with another chain, and with the publication that changes its outputs to match this chain."""
     kept = {*run_ids(chain)} if branch.unpublished else frozenset[int]()
-    # Runs that were never published are in no output table, so no publication removes them.
+    # Runs that were never published have no rows in output tables, so no publication removes them.
     never = {run.spec.run for publication in branch.unpublished for run in publication.adds}
     return replace(
         branch,
@@ -384,7 +379,7 @@ def _with_change(branch: Branch, chain: History[CommittedRun], change: Publicati
 
 
 def _released(branch: Branch, accepted: AbstractSet[int]) -> Branch:
-    """Return the branch after runs were ``accepted``. Waiting publications are released, up to the next run that is on hold."""
+    """Return the branch after runs were ``accepted``. Publications then wait only from the next run on hold onward."""
     count = 0
     for publication in branch.unpublished:
         if any(run.commit.holds and run.spec.run not in accepted for run in publication.adds):
@@ -396,7 +391,10 @@ def _released(branch: Branch, accepted: AbstractSet[int]) -> Branch:
 
 
 def _written(state: JobState) -> dict[str, dict[str, int]]:
-    """Return the tables that the job wrote or may be writing: from path to target to the target's last publication epoch."""
+    """Return the tables that the job wrote or may be writing.
+
+    Maps each path to its targets, and these to the last publication epoch.
+    """
     epochs_of: dict[str, dict[str, int]] = {}
 
     def add(branch: str, tables: Mapping[str, TableSpec]) -> None:

@@ -16,8 +16,9 @@ from rewindow.streams.record import UNKNOWN
 class LedgerRow:
     """A ledger row: its number (from 1), kind and JSON body.
 
-    ``recorded_at`` (epoch ms) decides what `gc` keeps, and which reports are read together with a stored fold in a catalog.
-    No result depends on it. ``token`` is unique to the append that wrote the row, and empty before the row is stored.
+    ``recorded_at`` (epoch ms) decides what `gc` keeps. In a catalog, it also decides which reports are read together with a
+    stored fold. No result depends on it. ``token`` is unique to the append that wrote the row, and empty before the row is
+    stored.
     """
 
     seq: int
@@ -29,7 +30,7 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True)
 class CommittedRun:
-    """A committed run. ``seq`` is the number of its COMMIT row, ``shared_ordinal`` its number among the job's runs."""
+    """A committed run. ``seq`` is the number of its COMMIT row, ``shared_ordinal`` its position among all runs of the job."""
 
     spec: RunSpec
     commit: Commit
@@ -48,7 +49,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """A republication of a table: the publication epoch that it begins, and the number of publications that it replaces."""
+    """A republication of a table: the publication epoch that it starts, and the number of publications that it replaces."""
 
     epoch: int
     ordinal: int
@@ -59,7 +60,7 @@ class Standing(StrEnum):
 
     OPEN = "open"
     PROMOTED = "promoted"
-    """Another branch has taken over the chain of this branch, and takes the next runs."""
+    """Another branch has taken over the chain of this branch and will get the next runs."""
     DROPPED = "dropped"
 
 
@@ -68,11 +69,10 @@ class Branch:
     """A chain of runs, and the plan of the next run (``pending``), if any.
 
     The chain starts with ``inherited`` runs of the parent branch, whose rows are only in the parent's output tables. ``tables``
-    are the tables that the branch writes, by target. ``publications`` are the commits to the branch's own output tables,
-    ``restarts`` the republications of these output tables by target. ``unpublished`` are the commits that wait until a run is
-    accepted. Each adds one run. The first commit adds a run that is on hold. The later commits add the runs after it, up to the
-    end of the chain. ``last_number`` is the number of the last run that the branch itself committed, even if this run was
-    rewound or replaced since.
+    are the tables that the branch writes, by target. ``publications`` are the commits to the branch's own output tables, and
+    ``restarts`` the republications of these tables by target. ``unpublished`` are the commits that wait until a run is
+    accepted. Each adds one run: the first a run on hold, the others the runs after it, up to the end of the chain.
+    ``last_number`` is the number of the last run that this branch committed, even if the run was rewound or replaced since.
     """
 
     name: str
@@ -91,8 +91,8 @@ class Branch:
     def next_number(self) -> int:
         """The number of the next run.
 
-        It is higher than the number of each run that the branch committed itself, than the head's number, and than the length
-        of the chain (ADR-141).
+        It is higher than the number of any run that this branch committed, than the head's number, and than the length of the
+        chain (ADR-141).
         """
         return max(len(self.runs), self.last_number, self.head.spec.number if self.head else 0) + 1
 
@@ -152,7 +152,7 @@ class Branch:
         return self.standing is not Standing.DROPPED
 
     def index_of(self, run: int | None) -> int | None:
-        """Return the number of runs up to and including a run; 0 for None, and None for a run that is not in the chain."""
+        """Return the number of runs in the chain up to and including a run; 0 for None, and None if the chain lacks the run."""
         if run is None:
             return 0
         return next((number for number, run_id in enumerate(run_ids(self.runs), start=1) if run_id == run), None)
@@ -171,7 +171,7 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """The state of a job. ``rows`` is the number of the last ledger row, ``committed`` all runs in ledger order."""
+    """The state of a job. ``rows`` is the number of the last ledger row. ``committed`` are all runs in ledger order."""
 
     rows: int = 0
     ledger: str = ""
@@ -181,7 +181,7 @@ class JobState:
     restarts: Mapping[str, Restart] = field(default_factory=dict)
     """Republications of tables that branches share, by table path."""
     changes: Mapping[str, History[Publication]] = field(default_factory=dict)
-    """Publications to tables that branches share, by path: one per run, snapshot and FORGET row that concerns the table."""
+    """Publications to tables that branches share, by path. Each run, snapshot or FORGET row that changes the table adds one."""
     snapshots: Mapping[int, CommittedRun] = field(default_factory=dict)
     """Maps each run's number to the snapshot of all stores after this run. The snapshot has its own number, attempt and files."""
     forgotten: frozenset[int] = frozenset()
@@ -204,7 +204,7 @@ class JobState:
 
     def on_hold(self, branch: str) -> tuple[CommittedRun, ...]:
         """Return the runs of a branch that are on hold; empty for a closed branch. Inherited runs are left out."""
-        # Only unpublished runs can be on hold, so the many published runs are not read.
+        # Only unpublished runs can be on hold, so the many published runs need not be decoded.
         chain = self.branch(branch)
         return (
             self.holding([run for publication in chain.unpublished for run in publication.adds])
@@ -226,7 +226,7 @@ class JobState:
         return self.changes.get(path, History())
 
     def naming(self, path: str) -> tuple[CommittedRun, ...]:
-        """Return the runs and snapshots whose rows the shared table at a path contains after all publications."""
+        """Return the runs and snapshots whose rows the shared table at a path has once all publications are made."""
         runs: dict[int, CommittedRun] = {}
         for change in self.shared(path):
             for run in change.removes:
@@ -235,7 +235,7 @@ class JobState:
         return tuple(runs.values())
 
     def basis(self, run: int | None) -> tuple[CommittedRun, ...]:
-        """Return what restores the state after a run: the last snapshot of its chain, if any, and the runs after the snapshot."""
+        """Return the runs that restore the state after a run: the last snapshot in its chain, if any, and the runs after it."""
         later: list[CommittedRun] = []
         for committed in self._back_from(run):
             if (snapshot := self.snapshots.get(committed.spec.run)) is not None:
@@ -272,7 +272,7 @@ class JobState:
 
 
 def with_shared(changes: Mapping[str, History[Publication]], change: Publication) -> Mapping[str, History[Publication]]:
-    """Return publications by the paths of shared tables, with ``change`` added to each table that its runs write.
+    """Return the publications to shared tables, by path, with ``change`` added for each table that its runs write.
 
     Rows are removed only from changelogs.
     """

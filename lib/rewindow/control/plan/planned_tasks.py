@@ -65,7 +65,7 @@ def bind_job(
 ) -> JobBinding:
     """Bind a job to its feed. Return the binding, with the job's fingerprint, and its stores and tables with their columns.
 
-    Raises `ConfigError` (78) for an undeclared output, an unknown topic, an internal topic that is called like a log, an
+    Raises `ConfigError` (78) for an undeclared output, an unknown topic, an internal topic with the name of a log, an
     undeclared type, or a field that the code reads and no record has.
     """
     parts = topology.sub_topologies()
@@ -120,8 +120,8 @@ def _check_topics(topology: Topology, part: SubTopology, logs: LogShapes) -> Non
 
 
 def _check_internal_topics(job: str, topology: Topology, feed: Feed, part: SubTopology) -> None:
-    """Refuse an internal topic that is called like a log of the feed, even if the job does not read the log."""
-    # A stream that reads the log would get the internal records instead, and the counts of records taken are kept by topic name.
+    """Refuse an internal topic that has the name of a log of the feed, even if the job does not read this log."""
+    # A stream of the log would get the internal records instead. Also, processed records are counted by the name of the topic.
     for source in part.sources:
         if source.is_internal and source.topic in feed.definition.logs:
             kind, (name, *_) = "global table" if source.is_global else "repartition", source.topic.rpartition("-")
@@ -138,10 +138,10 @@ def _check_internal_topics(job: str, topology: Topology, feed: Feed, part: SubTo
 
 
 def _check_partitions(job: str, topology: Topology, feed: Feed, part: SubTopology) -> None:
-    """Refuse a sub-topology that reads logs with Kafka's partitions together with repartitioned topics."""
+    """Refuse a sub-topology that reads both logs with Kafka's partitions and repartitioned topics."""
     if feed.definition.partitions == 1:
         return
-    # Kafka's producers and a repartition put equal keys into different partitions.
+    # Kafka's producers and a repartition put the same key into different partitions.
     ours = [source for source in part.sources if source.is_internal and not source.is_global]
     kept = {*feed.definition.source_offsets, *feed.definition.recorded}
     theirs = [source.topic for source in part.sources if source.topic in kept]
@@ -159,7 +159,7 @@ def _check_partitions(job: str, topology: Topology, feed: Feed, part: SubTopolog
 
 @contextmanager
 def _naming(job: str, topology: Topology, kind: str, name: str) -> Iterator[None]:
-    """State in configuration errors the job, the part of its topology, and the line of the code that made this part."""
+    """Add to configuration errors the job, the part of its topology, and the line of code that made this part."""
     try:
         yield
     except ConfigError as error:
@@ -235,7 +235,7 @@ def sub_topology_work(
 
 
 def _task_state(state: TaskState, spec: RunSpec, part: SubTopology) -> TaskState:
-    """Return a task's state without schedules of nodes whose removal was accepted."""
+    """Return a task's state without the schedules of removed nodes. The removal of these nodes was accepted."""
     if not spec.accepted:
         return state
     names = {node.name for node in part.nodes}
@@ -304,9 +304,9 @@ def _internal_files(
 
 
 def records_due(feed: Feed, spec: RunSpec, part: SubTopology) -> int:
-    """Return how many records a sub-topology takes from the feed's logs.
+    """Return how many records of the feed's logs a sub-topology reads.
 
-    Internal logs are left out, because they are not yet written.
+    Internal logs are not counted, because they are not written yet.
     """
     return sum(
         feed.records(spec.epochs, TopicPartition(source.topic, partition))

@@ -2,20 +2,21 @@
 
 The rules, in order:
 
-1. A request whose key is committed, or whose landings are all taken, needs no run. A sealed branch takes no more runs.
-2. The feed must still have the landings that the parent took, and code and settings must fit the parent's checkpoint. Code
-   and settings are checked even if there is nothing to run, because otherwise a changed job would appear healthy until the
-   next landing (ADR-81).
+1. A request needs no run if a run with its key is committed, or if all its landings are processed. A sealed branch, whose last
+   run was final, gets no more runs.
+2. The feed must still have the landings that the parent run processed, and code and settings must fit the parent's checkpoint.
+   Code and settings are checked even if there is nothing to run. Otherwise a changed job would appear healthy until the next
+   landing (ADR-81).
 3. A pending plan of a live process blocks the branch (exit code 75). A pending plan of a dead process is completed with the
-   same epochs and clock; if the request goes further, another call is needed after that run. If the plan takes more epochs
-   than the request, or seals the branch although the request does not, a new plan replaces this plan, which has committed
+   same epochs and clock. If the request asks for more epochs, another call is needed after that run. If the plan has more
+   epochs than the request, or seals the branch and the request does not, a new plan replaces it. The old plan has committed
    nothing (ADR-80).
-4. Otherwise the run takes the epochs after the parent's, through the requested landing or time, but at most as many as the
-   job's file allows. The run that takes the last of them is the one that seals the branch and has the request's key.
+4. Otherwise the run processes the epochs after the parent's, up to the requested landing or time, but at most as many as the
+   job's file allows. The run with the last requested epoch gets the request's key and, if requested, seals the branch.
 
-A backfill recomputes history with the current code. It creates a branch if there is none of this name. If the branch exists
-and its own runs executed other code, the branch starts over; if they executed the same code, it continues where it ended
-(ADR-87). Before a branch is created or starts over, its first run is checked, so a refused backfill creates no branch and
+A backfill recomputes history with the current code. If there is no branch of its name, it creates one. If the branch exists and
+its own runs executed other code, the branch starts over. If they executed the same code, the backfill continues after them
+(ADR-87). Before a branch is created or starts over, its first run is checked. So a refused backfill creates no branch and
 replaces no runs.
 """
 
@@ -54,7 +55,7 @@ class UpToDate:
 
 @dataclass(frozen=True, slots=True)
 class UpToDateButChanged(UpToDate):
-    """The reason why there is nothing to run for a job that differs from its checkpoint.
+    """The reason why there is nothing to run, for a job that differs from its checkpoint.
 
     The job's next run accepts these changes; if ``needs_option``, only with `--accept-changes`. This call had that option, too.
     """
@@ -102,7 +103,7 @@ def plan_run(
         feed.definition.generation > branch.head.spec.input.generation or feed.ledger != branch.head.spec.input.ledger
     )
     if is_other and request.through_landing is None:
-        # The branch's rows may be outdated even if there is nothing to run.
+        # This is checked even if there is nothing to run, because the landings behind the branch's rows may have been replaced.
         check_landings(branch, feed)
     if through <= branch.last_epoch and not seals:
         if not branch.is_sealed:
@@ -151,7 +152,7 @@ def last_requested_epoch(feed: Feed, request: RunRequest) -> int:
 
 def _not_landed(feed: str, landing: int, count: int) -> NotNowError:
     """Return the error for a landing that a feed does not have. ``count``: how many it has."""
-    # One call may make several landings or none, so `land` is named only if its next landing is what was asked for.
+    # One call may make several landings or none. So `land` is advised only if its next landing has the requested number.
     newest = f"name landing {count}, the newest one"
     fix = f"`rewindow land {feed}` makes it if the source has new rows"
     if landing > count + 1:
@@ -186,7 +187,7 @@ def check_is_pending(state: JobState, spec: RunSpec) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """A backfill: its first epoch, the request for its runs, and the current job, bound to the tables of the branch."""
+    """A backfill: its first epoch, the request for its runs, and the current job, bound to the tables of its branch."""
 
     first_epoch: int
     request: RunRequest
@@ -197,10 +198,10 @@ class Backfill:
 
 
 def decide_backfill(wanted: Backfill, state: JobState, check: Callable[[RunSpec], None]) -> LedgerRow | None:
-    """Return the row that creates or rewinds the branch of a backfill; None if runs can continue the branch as it is.
+    """Return the row that creates or rewinds the branch of a backfill; None if the next run can continue the branch.
 
-    Raises what `plan_run` and ``check`` raise for the first run after the row, `UsageError` (2) for a branch that starts
-    after the epoch from which to replay, and `CheckpointError` (76) for a branch whose output tables have other columns.
+    Raises what `plan_run` and ``check`` raise for the first run after the row, `UsageError` (2) for a branch that starts after
+    the first epoch of the backfill, and `CheckpointError` (76) for a branch whose output tables have other columns.
     """
     row = _first_row(wanted, state)
     if row is not None:
@@ -232,7 +233,10 @@ def _sealed(branch: Branch, job: str) -> CheckpointError:
 
 
 def _arrived_by(feed: Feed, until_ms: int) -> int:
-    """Return the last landing whose interval of arrival ended by a time. Raises `UsageError` (2) without intervals."""
+    """Return the number of the last landing whose interval of arrival ended by a time.
+
+    Raises `UsageError` (2) if the feed has no intervals.
+    """
     ends = [*interval_ends(feed)]
     if None in ends:
         raise UsageError(
@@ -244,7 +248,7 @@ def _arrived_by(feed: Feed, until_ms: int) -> int:
 
 
 def _pending(branch: Branch, feed: Feed, request: RunRequest, through: int, alive: Alive) -> RunSpec | None:
-    """Return the plan of an unfinished attempt that the next run completes, or None.
+    """Return the plan of an unfinished attempt that the next run completes; None if there is none.
 
     Raises `NotNowError` (75) while that attempt is alive. ``through`` is the last requested epoch.
     """
@@ -321,7 +325,7 @@ def _first_row(wanted: Backfill, state: JobState) -> LedgerRow | None:
 
 
 def _check_covers(wanted: Backfill, branch: Branch) -> None:
-    """Raise `UsageError` (2) if a branch starts after the epoch from which to replay."""
+    """Raise `UsageError` (2) if a branch starts after the first epoch of the backfill."""
     base = branch.base
     if base is None or base.spec.input.last < wanted.first_epoch:
         return

@@ -17,7 +17,8 @@ def decide_republish(
 ) -> LedgerRow:
     """Return the row that republishes a table: an output of a branch, or a table that branches share.
 
-    ``without``: the numbers of runs whose rows leave a shared table, because the files are gone and nothing needs the rows.
+    ``without``: the numbers of runs whose rows are removed from a shared table. Their files are gone, and nothing needs the
+    rows.
     """
     is_output = target.startswith(OUTPUT)
     body = {"target": target if is_output else table.path, "branch": branch if is_output else None}
@@ -26,7 +27,7 @@ def decide_republish(
 
 
 def decide_restage(state: JobState, run: CommittedRun, attempt: str, journal: JournalFile) -> LedgerRow:
-    """Return the row that replaces the files of a run by the files of another attempt."""
+    """Return the row by which a run uses the files of another attempt instead of its own."""
     body = {"run": run.spec.run, "was": run.commit.attempt, "attempt": attempt, "journal": asdict(journal)}
     return LedgerRow(state.rows + 1, RESTAGE, body)
 
@@ -52,7 +53,7 @@ def decide_give_up(state: JobState, runs: Collection[int]) -> LedgerRow | None:
 
 
 def needed(state: JobState) -> frozenset[int]:
-    """Return the numbers of the runs in outputs, and of the runs and snapshots that restore the state of open branches."""
+    """Return the numbers of the runs in outputs, and of the runs and snapshots from which open branches restore their state."""
     runs: list[CommittedRun] = []
     for branch in state.branches.values():
         if branch.is_kept:
@@ -64,7 +65,7 @@ def needed(state: JobState) -> frozenset[int]:
 
 
 def check_same_code(run: CommittedRun, binding: JobBinding) -> None:
-    """Raise `CheckpointError` (76) if a run was made by other code than the current.
+    """Raise `CheckpointError` (76) if a run was made by code that differs from the current code.
 
     The message names the run's fingerprint and versions.
     """

@@ -1,10 +1,10 @@
 """Decide which state and rows of a job `gc` keeps, from the ledger and a retention. Pure.
 
-`gc` keeps the state after these runs: the last run of every open branch, every run younger than the retention (including
-rewound runs and runs of dropped branches), and the last older run of every open branch.
+`gc` keeps the state after these runs: the last run of every open branch, every run younger than the retention (also if it was
+rewound or its branch was dropped), and for every open branch the last run older than the retention.
 
-If state and outputs are stored as rows of the job's journal, staged rows are identified by attempt and part. The part is the
-first element of their target: ``output``, ``changelog``, ``internal`` and others.
+If a job stores state and outputs as rows of its journal, staged rows are identified by attempt and part. The part is the first
+element of their target: ``output``, ``changelog``, ``internal`` and others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rewindow.control.plan.spec import CHANGELOG, OUTPUT, JournalFile, TargetTot
 from rewindow.control.plan.stored_runs import RunFacts, run_facts
 
 EVERY = 30
-"""Number of runs that a restore reads before a snapshot replaces them."""
+"""After this many runs a snapshot is due, so that a restore need not read the files of more runs."""
 MOST_RUNS = 8
 """After this many times `EVERY` runs a snapshot is due even if few rows changed, because a restore reads files of each run."""
 _OUTPUT, _CHANGELOG, _INTERNAL, _METRIC = OUTPUT.rstrip("/"), CHANGELOG.rstrip("/"), "internal", "metric"
@@ -30,18 +30,18 @@ WHY: Mapping[str, str] = {
     _INTERNAL: "the internal logs of an attempt",
     _METRIC: "the metrics of a run that was staged again",
 }
-"""Maps each part to the reason why rows of an attempt that the ledger names can be deleted. Rows of other parts stay."""
+"""Maps each part to the reason why its rows can be deleted although the ledger names their attempt. Other parts are kept."""
 _MOST_ROWS = 5_000_000
-"""The most rows of changelogs from which `run` makes a snapshot."""
+"""If the changelogs have more rows than this, `run` leaves the snapshot to `gc`."""
 
 
 def dead_attempts(state: JobState) -> frozenset[str]:
     """Return the attempts that can no longer commit, because a later row replaced their plan.
 
-    Attempts before a RESET are left out, because their committed files stay for the retention.
+    Attempts before a RESET are left out. Their committed files are kept for the retention.
     """
-    # If a pending plan repeats an attempt, the rows that this attempt staged are still needed, because the new rows are compared
-    # with them.
+    # A pending plan may repeat an attempt. Then the rows that this attempt staged are still needed, to compare the new rows
+    # with.
     pending = [branch.pending for branch in state.branches.values() if branch.pending is not None]
     return state.dead - {plan.repeats for plan in pending}
 
@@ -53,7 +53,7 @@ def due_snapshots(state: JobState, every: int = EVERY) -> list[CommittedRun]:
 
 
 def due_before_run(state: JobState, branch: str, every: int = EVERY) -> CommittedRun | None:
-    """Return the last run of a branch if the next run must first write a snapshot of the state after it, otherwise None."""
+    """Return the last run of a branch if the next run must first write a snapshot of the state after it; otherwise None."""
     head = state.branch(branch).head
     if head is None or not state.branch(branch).is_open or not is_due(state, head, every):
         return None
@@ -62,10 +62,10 @@ def due_before_run(state: JobState, branch: str, every: int = EVERY) -> Committe
 
 
 def is_due(state: JobState, run: CommittedRun, every: int) -> bool:
-    """Return whether the state after a run, the last of an open branch, is due for a snapshot.
+    """Return whether a snapshot of the state after a run, the last of an open branch, is due.
 
-    A snapshot is due if the state is restored from ``every`` runs or more after the last snapshot, and these runs changed at
-    least half as many rows as that snapshot has. After `MOST_RUNS` times as many runs a snapshot is due in any case.
+    A snapshot is due if at least ``every`` runs followed the last snapshot, and they changed at least half as many rows as that
+    snapshot has. After `MOST_RUNS` times as many runs a snapshot is due in any case.
     """
     heads = [branch.head for branch in state.branches.values() if branch.is_open]
     if run not in heads or not run.spec.binding.stores or not state.has_state(run.spec.run):
@@ -75,7 +75,7 @@ def is_due(state: JobState, run: CommittedRun, every: int) -> bool:
     of_snapshot = sum(
         run_of_basis.commit.changelog_rows for run_of_basis in basis if run_of_basis.spec.run in snapshots
     )
-    # With fewer changes, writing all rows again would cost more than later restores save.
+    # With fewer changes, it costs more to write all rows again than later restores save.
     pays = 2 * sum(run_of_basis.commit.changelog_rows for run_of_basis in later) >= of_snapshot
     return len(later) >= every and (pays or len(later) >= MOST_RUNS * every)
 
@@ -107,7 +107,7 @@ def decide_forget(state: JobState, before_ms: int) -> LedgerRow | None:
 
 
 class Needed:
-    """The rows of a job's journal that its ledger needs now, and the rows that it needed a retention ago."""
+    """The rows of a job's journal that its ledger needs now, and the rows that it needed at an earlier time."""
 
     def __init__(self, rows: Sequence[LedgerRow], state: JobState, before_ms: int) -> None:
         """``state``: the state into which ``rows`` fold.
@@ -126,7 +126,7 @@ class Needed:
         return attempt in self._named
 
     def has(self, attempt: str, part: str) -> bool:
-        """Return whether the rows of an attempt's part are needed, were needed at ``before_ms``, or are younger than that."""
+        """Return whether the rows of an attempt's part are needed, were needed at ``before_ms``, or were written after that."""
         if attempt in self._pending or part not in WHY or self._named[attempt] >= self._before_ms:
             return True
         return any((attempt, part) in parts for parts in self._parts)
@@ -138,7 +138,7 @@ def is_state(part: str) -> bool:
 
 
 def _wanted(state: JobState, runs: Iterable[RunFacts], before_ms: int) -> set[int]:
-    """Return the runs after which the state is kept."""
+    """Return the numbers of the runs after which the state is kept."""
     wanted = {facts.run for facts in runs if facts.recorded_at >= before_ms}
     for branch in state.branches.values():
         if branch.is_open and branch.head is not None:
@@ -167,7 +167,7 @@ def _snapshots(state: JobState) -> Iterator[tuple[int, int]]:
 
 
 def _named(rows: Iterable[LedgerRow]) -> Iterable[tuple[str, int]]:
-    """Yield the attempts that rows name, with the time of each row, in the order of the rows."""
+    """Yield the attempts that ledger rows name, with the time of each row, in the order of the rows."""
     for row in rows:
         if row.kind == PLAN:
             plan: Mapping[str, Any] = row.body

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class MadeWhenUsed(Sequence[T]):
-    """An immutable sequence that makes each value when it is used."""
+    """An immutable sequence that makes each value on first use."""
 
     @abstractmethod
     def at(self, position: int) -> T:
@@ -37,7 +37,7 @@ class Numbered(MadeWhenUsed[T]):
 
     @abstractmethod
     def numbers(self) -> Iterable[int]:
-        """Return the numbers of the values, in order."""
+        """Return the numbers of the values, in the order of the sequence."""
 
     @abstractmethod
     def until(self, length: int) -> Numbered[T]:
@@ -45,10 +45,10 @@ class Numbered(MadeWhenUsed[T]):
 
 
 class History(Sequence[T]):
-    """An immutable sequence. `append` returns a longer sequence, which shares the values of the shorter.
+    """An immutable sequence. `append` returns a longer sequence that shares the values of this one.
 
     A tuple would be copied with each run, so folding the ledger would take time quadratic in the number of runs. The first
-    values may be a ``head``, an immutable sequence that creates each value when it is used.
+    values may come from a ``head``, an immutable sequence that makes each value on first use.
     """
 
     __slots__ = ("_length", "_values", "head")
@@ -61,7 +61,8 @@ class History(Sequence[T]):
 
     def append(self, value: T) -> History[T]:
         """Return this sequence with one more value at its end."""
-        # If another sequence has already appended to the shared list, the next position is taken, and this sequence needs a copy.
+        # If another sequence has already appended to the shared list, that list cannot be extended for this one, so it is
+        # copied.
         values = self._values if len(self._values) == self._length else self._values[: self._length]
         values.append(value)
         grown: History[T] = History(head=self.head)

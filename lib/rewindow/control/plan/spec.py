@@ -64,13 +64,14 @@ class RunRequest:
 
     * ``through_landing``: stop after this landing. ``through_ms``: stop after the last landing whose watermark is at most this
       time. ``until_ms``: stop after the last landing whose interval of arrival ended by this time.
-    * ``at_most``: take no more landings than this in one run. The rest is for the runs that follow.
+    * ``at_most``: process at most this many landings in one run. Later runs process the rest.
     * ``final``: close every window and seal the branch (D18).
-    * ``replan`` discards the plan of an attempt that did not finish; ``take_over`` fences an attempt that is still alive.
-    * ``key`` identifies the request, such as a scheduler's interval. Once a run with this key is committed, there is nothing
-      to do.
-    * ``drop_buffered`` discards the records buffered by a removed suppress; ``accept_changes`` resumes from a checkpoint
-      of different code if its stores are compatible, ``accept_code`` if only functions and classes changed.
+    * ``replan`` discards the plan of an attempt that did not finish. ``take_over`` fences an attempt that is still alive.
+    * ``key`` identifies the request, such as a scheduler's interval. Once a run with this key is committed, there is nothing to
+      do.
+    * ``drop_buffered`` discards the records that a removed suppress has buffered.
+    * ``accept_changes`` resumes from a checkpoint of different code if its stores are compatible. ``accept_code`` does so if
+      only functions and classes changed.
     """
 
     branch: str = MAIN
@@ -88,7 +89,7 @@ class RunRequest:
 
     @property
     def is_bounded_by_time(self) -> bool:
-        """Whether a time bounds the request, so that there may be nothing to run."""
+        """Whether a time limits the request. Then there may be nothing to run."""
         return self.through_ms is not None or self.until_ms is not None
 
 
@@ -96,10 +97,10 @@ class RunRequest:
 class JobBinding:
     """A job's current code and settings, bound to the feed's columns and to the tables of a branch.
 
-    ``topology`` is `Topology.describe`, ``code`` the version of the functions and classes in its nodes
+    ``topology`` is `Topology.describe`. ``code`` is the version of the functions and classes in its nodes
     (`control.code_version`), empty if unknown. ``stores`` maps each store to the columns of its changelog. ``keys`` maps each
-    store, and each output by its target, to the names of its key columns. ``tables`` maps each target (`StagedFile.target`,
-    without internal logs) to its table.
+    store, and each output by its target, to the names of its key columns. ``tables`` maps each target (`StagedFile.target`) to
+    its table, without internal logs.
     """
 
     job: str
@@ -112,8 +113,11 @@ class JobBinding:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
     timed: tuple[TimedNode, ...] | None = None
-    """The nodes that wait for clocks; None in a plan of an older version of rewindow. They follow from the code, so they are
-    neither compared as changes of a job nor part of a chain hash. Therefore older versions can read plans of this version."""
+    """The nodes that wait for clocks; None in a plan of an older version of rewindow.
+
+    They follow from the code, so they are not compared as changes of a job and are no part of a chain hash. Therefore older
+    versions can read plans of this version.
+    """
 
     @cached_property
     def json(self) -> dict[str, Any]:
@@ -159,7 +163,7 @@ class JobBinding:
         )
 
     def is_of(self, data: Mapping[str, Any]) -> bool:
-        """Return whether a plan's JSON form has this binding."""
+        """Return whether ``data``, the JSON form of a plan, contains this binding."""
         timed = {name: value for name, value in data.items() if name == "timed"}
         return (self.job, self.feed, self.json, self.timed_json) == (data["job"], data["feed"], data["binding"], timed)
 
@@ -182,12 +186,12 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class EpochSpan:
-    """The part of a feed that a run takes: the epochs ``first`` to ``last`` of a ``generation``; none if ``last = first - 1``.
+    """The part of a feed that a run processes: epochs ``first`` to ``last`` of a ``generation``; none if ``last = first - 1``.
 
     ``ledger`` is the identity of the landing ledger that numbered the epochs. ``clock_from_ms`` is the watermark of the epoch
-    before the first, ``clock_to_ms`` the watermark of the last epoch (D8, ``run``). ``landed_by`` is the attempt that landed the
-    last epoch; empty in plans of older versions. If an older copy of a ledger is restored, its next landings get numbers that
-    other landings had before.
+    before the first, ``clock_to_ms`` the watermark of the last epoch (D8, ``run``). ``landed_by`` is the attempt that landed
+    the last epoch; empty in plans of older versions. It is needed because, after an older copy of a ledger was restored, new
+    landings get numbers that other landings had.
     """
 
     ledger: str
@@ -289,7 +293,7 @@ def canonical_json(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TargetTotal:
-    """What a run wrote to one target: rows, files, bytes, and a digest of the rows that does not depend on the files."""
+    """What a run wrote to one target: rows, files, bytes, and a digest of the rows, the same for any split into files."""
 
     rows: int
     files: int
@@ -325,11 +329,12 @@ class JournalFile:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The body of a COMMIT row, which makes an attempt's files the only files of the run.
+    """The body of a COMMIT row. It makes the files of one attempt the only files of the run.
 
-    ``watermark_ms`` is the watermark of the last epoch, ``consumed`` the number of records read per topic, ``held`` the number of
-    records in each suppress buffer at the end. ``chain`` binds the run to all earlier runs (`chain_hash`). ``expectations``
-    are the results of the expectations in the job's file; a run that ``holds`` is published only when somebody accepts it.
+    ``watermark_ms`` is the watermark of the last epoch. ``consumed`` is the number of records read per topic, ``held`` the
+    number of records in each suppress buffer at the end. ``chain`` binds the run to all earlier runs (`chain_hash`).
+    ``expectations`` are the results of the expectations in the job's file. If ``holds``, the run is published only when
+    somebody accepts it.
     """
 
     run: int
@@ -370,7 +375,7 @@ class Commit:
     def as_json(self) -> dict[str, Any]:
         """Return the JSON form."""
         whole = asdict(self)
-        # Omitted if empty, so that the row is what a version without expectations would have written.
+        # Omitted if empty, so that the row equals the row of a version without expectations.
         del whole["expectations"]
         results = [observation.as_json() for observation in self.expectations]
         return whole | ({"expectations": results} if results else {})
@@ -408,14 +413,14 @@ def make_commit(
 
 
 def chain_hash(parent_chain: str, spec: RunSpec, targets: Mapping[str, TargetTotal]) -> str:
-    """Return the SHA-256 over the parent's chain hash, the plan and the digests. One altered row breaks all later hashes."""
+    """Return the SHA-256 over the parent's chain hash, the plan and the digests. One altered row changes all later hashes."""
     digests = {target: [total.rows, total.digest] for target, total in targets.items()}
     text = "\n".join((parent_chain, spec.canonical_json(), canonical_json(digests)))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def add_digests(digests: Iterable[str]) -> str:
-    """Return the combined digest of several files' rows, given each file's `StagedFile.rows_digest`."""
+    """Return the combined digest of the rows of several files, given the `StagedFile.rows_digest` of each."""
     halves = [0, 0]
     for digest in digests:
         halves = [

@@ -1,8 +1,7 @@
 """The rows of a ledger, and the version of the format that every row of a ledger or journal states (R8).
 
-The first rows of a ledger are read only on demand, because a stored fold contains the state that they fold into (ADR-127). A
-row of another format raises an error before it is interpreted. `FORMAT` grows by one whenever the meaning of a stored row
-changes.
+The first rows of a ledger are read only on demand, because a stored fold has the state that results from them (ADR-127). A row
+of another format raises an error before it is interpreted. `FORMAT` grows by one whenever the meaning of a stored row changes.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ _OWN_TABLE = re.compile(r"rewindow[/_](journal|metrics)$")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredFold:
-    """The stored state into which the first ``rows`` rows of a ledger fold, as lines of text (`stored_state`).
+    """The state that results from the first ``rows`` rows of a ledger, stored as lines of text (`stored_state`).
 
-    ``token`` is the token of the first row, ``covers`` are the files with these rows, ``digest`` is the digest of the stored
+    ``token`` is the token of the first row. ``covers`` are the files with these rows. ``digest`` is the digest of the stored
     text. ``removal`` tells a user how to remove the stored fold, as an imperative.
     """
 
@@ -52,9 +51,9 @@ class StoredRows(Sequence[LedgerRow]):
         earlier: Callable[[StoredFold], Sequence[LedgerRow]] = lambda _fold: (),
         keeps_until: int = 0,
     ) -> None:
-        """Bind to the rows after a stored fold, and to ``earlier``, which reads the rows that the fold covers.
+        """Bind to the rows after a stored fold, and to ``earlier``, which reads the rows that are in the fold.
 
-        ``keeps_until``: the number of the row up to which a new fold should be stored; 0 for no new fold.
+        ``keeps_until``: the number of the last row that a new stored fold should include; 0 for no new fold.
         """
         self.later, self.fold, self.keeps_until = later, fold, keeps_until
         self._earlier = earlier
@@ -92,7 +91,7 @@ class StoredRows(Sequence[LedgerRow]):
         )
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both have the same rows. The rows may equal a list."""
+        """Return whether both have the same rows. ``other`` may be a list."""
         if not isinstance(other, StoredRows | list):
             return NotImplemented
         return self is other or [*self] == [*other]
@@ -111,7 +110,7 @@ def identity(rows: Sequence[LedgerRow]) -> str:
 
 
 def known_part(rows: Sequence[LedgerRow]) -> tuple[StoredFold | None, Sequence[LedgerRow]]:
-    """Return the stored fold of a ledger, if it has one, and the rows after it."""
+    """Return the stored fold of a ledger, or None, and the rows after it."""
     return (rows.fold, rows.later) if isinstance(rows, StoredRows) else (None, rows)
 
 
@@ -121,7 +120,7 @@ def stored_json(data: Mapping[str, Any]) -> str:
 
 
 def load_stored(text: str, table: str) -> dict[str, Any]:
-    """Return the data of a stored row without its format. Raises `CheckpointError` (76) if it has another format."""
+    """Return the data of a stored row without its format. Raises `CheckpointError` (76) if the row has another format."""
     data: dict[str, Any] = json.loads(text)
     _check_format(data.pop(_KEY, 1), table)
     return data

@@ -28,10 +28,13 @@ from rewindow.control.plan.spec import (
 
 
 class StoredRuns(MadeWhenUsed[CommittedRun]):
-    """The runs of a stored state by their positions. Each is decoded once, on first use."""
+    """The runs of a stored state, by position. Each is decoded from its line on first use."""
 
     def __init__(self, lines: Sequence[str], shared: Sequence[str], columns: Mapping[str, Any]) -> None:
-        """Bind to the lines without decoding them. ``shared``: the texts to which lines refer by position."""
+        """Keep the lines without decoding them.
+
+        ``shared``: the texts to which lines refer by their positions in this sequence.
+        """
         self._lines, self._shared = lines, shared
         self._made: list[CommittedRun | None] = [None] * len(lines)
         self._values: dict[int, Any] = {}
@@ -51,7 +54,7 @@ class StoredRuns(MadeWhenUsed[CommittedRun]):
         return len(self._lines)
 
     def at(self, position: int) -> CommittedRun:
-        """See `MadeWhenUsed`."""
+        """Return the run at a position; see `MadeWhenUsed`."""
         made = self._made[position]
         if made is None:
             made = self._made[position] = self._run(json.loads(self._lines[position]))
@@ -59,7 +62,7 @@ class StoredRuns(MadeWhenUsed[CommittedRun]):
 
     @cached_property
     def position(self) -> Mapping[int, int]:
-        """The positions of runs by their numbers."""
+        """Maps the number of each run to its position."""
         return {number: position for position, number in enumerate(self.numbers)}
 
     def facts(self, position: int) -> tuple[int, int | None, str, str, int]:
@@ -78,7 +81,7 @@ class StoredRuns(MadeWhenUsed[CommittedRun]):
         return (self._binding(number) for number in self._bound)
 
     def spec(self, data: Sequence[Any]) -> RunSpec:
-        """Return the plan that `stored_state._Positions.spec` converted to ``data``."""
+        """Return the plan from ``data``, the result of `stored_state._Positions.spec`."""
         branch, number, run, parent, span, final, binding, attempt, key, takes_over, repeats, accepted = data
         name, host, pid, pid_started, versions = attempt
         made_by = Attempt(name, host, pid, pid_started, self._value(versions))
@@ -113,7 +116,7 @@ class StoredChain(Numbered[CommittedRun]):
     """Some stored runs, in order."""
 
     def __init__(self, runs: StoredRuns, positions: Sequence[int]) -> None:
-        """Bind to the positions of the runs."""
+        """Bind to ``runs`` and the positions of this chain's runs."""
         self.runs, self.positions = runs, positions
 
     def __len__(self) -> int:
@@ -121,7 +124,7 @@ class StoredChain(Numbered[CommittedRun]):
         return len(self.positions)
 
     def at(self, position: int) -> CommittedRun:
-        """See `MadeWhenUsed`."""
+        """Return the run at a position in the chain; see `MadeWhenUsed`."""
         return self.runs[self.positions[position]]
 
     def find(self, number: int) -> CommittedRun | None:
@@ -139,7 +142,7 @@ class StoredChain(Numbered[CommittedRun]):
 
 
 def run_of_request(branch: Branch, key: str) -> CommittedRun | None:
-    """Return the branch's own run that a request with this key made, or None."""
+    """Return the branch's own run that was made for a request with this key, or None."""
     head = branch.runs.head
     if not isinstance(head, StoredChain):
         return next((run for run in branch.own_runs if run.spec.key == key), None)
@@ -167,7 +170,7 @@ def size_of(run: CommittedRun) -> _Size:
 
 
 class RunFacts(NamedTuple):
-    """Facts of a committed run: its number, the number of its parent, two attempts, and the time of its commit (epoch ms).
+    """Facts of a committed run: its number, its parent's number, two attempts, and the time of its commit (epoch ms).
 
     ``planned_by`` and ``staged_by`` differ if lost files were staged again.
     """

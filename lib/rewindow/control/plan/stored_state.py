@@ -1,7 +1,7 @@
-"""Convert a job's state to text and back, so that the ledger rows need not be folded again (ADR-127). Pure.
+"""Convert a job's state to text and back, so that commands need not fold the ledger rows again (ADR-127). Pure.
 
-The ledger rows decide; the text is only a cache of the state into which they fold. The parts of the text that grow with the
-number of runs are decoded on first use.
+The text is only a cache of the state that results from the ledger rows. If it differs, the ledger rows count. The parts of the
+text that grow with the number of runs are decoded on first use.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from rewindow.control.plan.spec import OUTPUT, JobBinding, RunSpec, TableSpec, c
 from rewindow.control.plan.stored_runs import StoredChain, StoredRuns, size_of
 
 LAYOUT = 3
-"""The version of the text. It grows by one if the form of the text changes, or the result of folding a row.
+"""The version of the text. It grows by one if the form of the text changes, or if a row folds into another state than before.
 
 Text of another version is not read.
 """
 _Change = int | list[list[int]]
-"""A publication. If it adds one run and removes none, it is the position of that run. Otherwise it is two lists: the positions of
-the added runs and the positions of the removed runs."""
+"""A publication. If it adds one run and removes none, it is the position of that run. Otherwise it is two lists: the
+positions of the added runs, and the positions of the removed runs."""
 
 
 def state_lines(state: JobState) -> list[str]:
@@ -90,19 +90,22 @@ class StoredPublications(MadeWhenUsed[Publication]):
         return len(self._changes)
 
     def at(self, position: int) -> Publication:
-        """See `MadeWhenUsed`."""
+        """Return the publication at a position; see `MadeWhenUsed`."""
         adds, removes = _both(self._changes[position])
         return Publication(
             tuple(self._runs[added] for added in adds), tuple(self._runs[removed] for removed in removes)
         )
 
     def rows(self, target: str) -> dict[int, int]:
-        """Return how many rows of each run an output has after all these publications, by the number of the run."""
+        """Return how many rows of each run an output has after these publications, by the number of the run.
+
+        ``target``: the output.
+        """
         counts = self._runs.rows.get(target, ())
         return {run: counts[position] for run, position in self._net.items() if counts and counts[position]}
 
     def attempts(self) -> dict[int, str]:
-        """Map each run that has rows in the table after these publications to the attempt that wrote them."""
+        """Map the number of each run with rows in the table after these publications to the attempt that wrote the rows."""
         return {run: self._runs.attempts[position] for run, position in self._net.items()}
 
     @cached_property
@@ -159,7 +162,7 @@ def _restarts(data: Mapping[str, Sequence[int]]) -> dict[str, Restart]:
 
 
 class _Positions:
-    """The positions of runs, in the order of the stored lines. Committed runs come first."""
+    """Assigns positions to runs and shared texts, in the order of the stored lines. Committed runs come first."""
 
     def __init__(self, committed: Iterable[CommittedRun]) -> None:
         self.runs: list[CommittedRun] = []
@@ -170,7 +173,7 @@ class _Positions:
             self.of(run)
 
     def of(self, run: CommittedRun) -> int:
-        """Return the position of a run. A run without a position gets a new one."""
+        """Return the position of a run. A new run gets the next position."""
         # A run's number is the number of a ledger row, so it is unique among runs and snapshots.
         position = self._known.setdefault(run.spec.run, len(self.runs))
         if position == len(self.runs):
@@ -180,7 +183,7 @@ class _Positions:
     def changes(self, publications: Iterable[Publication]) -> list[list[Any]]:
         """Return publications as lists.
 
-        ``[first, count]`` stands for publications that each add one run, at consecutive positions.
+        ``[first, count]`` means publications that each add one run, at consecutive positions from ``first`` on.
 
         Any other publication is ``[added, removed]``, two lists of positions.
         """
@@ -200,7 +203,7 @@ class _Positions:
         return self.shared.setdefault(canonical_json(value), len(self.shared))
 
     def spec(self, spec: RunSpec) -> list[Any]:
-        """Return a plan as numbers and texts."""
+        """Return a plan as a list of JSON values. Texts that many runs share are replaced by their positions."""
         of = spec.attempt
         attempt = [of.id, of.host, of.pid, of.pid_started, self.text(of.versions)]
         return [
@@ -209,7 +212,7 @@ class _Positions:
         ]
 
     def line(self, run: CommittedRun) -> str:
-        """Return the text of a committed run."""
+        """Return the line of text that stores a committed run."""
         of = run.commit
         totals = [
             number for total in of.targets.values() for number in (total.rows, total.files, total.bytes, total.digest)
@@ -228,7 +231,7 @@ class _Positions:
         return _compact([self.spec(run.spec), commit, run.seq, run.shared_ordinal, run.recorded_at])
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns: the values that are read for all runs without decoding their lines."""
+        """Return the columns: values of all runs that can be read without decoding the lines of the runs."""
         outputs = sorted({name for run in self.runs for name in run.commit.targets if name.startswith(OUTPUT)})
         totals = [run.commit.targets for run in self.runs]
         return {
@@ -258,7 +261,7 @@ def _both(change: _Change) -> tuple[Iterable[int], Iterable[int]]:
 
 
 def _as_ranges(numbers: Iterable[int]) -> list[list[int]]:
-    """Return numbers as pairs, one for each range of consecutive numbers: its first number and its length."""
+    """Return numbers as pairs: for each range of consecutive numbers, the first number and the length."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and sum(ranges[-1]) == number:
@@ -269,7 +272,7 @@ def _as_ranges(numbers: Iterable[int]) -> list[list[int]]:
 
 
 def _of_ranges(ranges: Iterable[Sequence[int]]) -> Iterator[int]:
-    """Yield the numbers that `_as_ranges` converted to pairs."""
+    """Yield the numbers from the pairs that `_as_ranges` returned."""
     for first, count in ranges:
         yield from range(first, first + count)
 

@@ -1,4 +1,4 @@
-"""Find outputs and stores whose keys or values have no declared type, and the call that declares the type. Pure.
+"""Find outputs and stores whose keys or values have no declared type, and the call that should declare the type. Pure.
 
 Such keys and values are columns of JSON text, in which a text is in quotation marks: `"ann"`.
 """
@@ -26,7 +26,7 @@ from rewindow.streams.topology import Topology
 def undeclared_types(topology: Topology, before: JobBinding | None = None) -> Iterator[HintMessage]:
     """Yield a hint for each call that should declare a type, with the outputs and stores that lack the type.
 
-    ``before``: outputs and stores of this binding are left out, because an earlier run has yielded their hints.
+    Outputs and stores in ``before`` are left out, because an earlier run has already yielded their hints.
     """
     known = {*before.stores, *before.tables} if before is not None else set()
     calls: dict[tuple[str, str], dict[str, str]] = {}
@@ -79,9 +79,9 @@ def _is_undeclared(declared: Any) -> bool:
 
 
 def _maker(topology: Topology, node: Node, part: str) -> tuple[str, str] | None:
-    """Find the node that makes the keys or values of a node.
+    """Find the node that creates the keys or values (``part``) of a node.
 
-    Return its method and its name in `Topology.lines`; None at a merge.
+    Return its method and its name in `Topology.lines`; None if the search reaches a merge.
     """
     for above in topology.above(node):
         if isinstance(above, ProcessorNode) and part in above.typed_by.parts:
