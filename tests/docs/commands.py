@@ -15,24 +15,25 @@ from tests.docs.markdown import GENERATED, in_one_line, table
 HEAD = f"""\
 # Commands
 
-`rewindow COMMAND --help` prints the same. `rewindow --version` shows the versions. The [exit code](exit-codes.md) of a command
-says what to do next. `JOB` is the name of a job, which its file has, too: `conf/jobs/JOB.yaml`.
+`rewindow COMMAND --help` prints the same text. `rewindow --version` shows the versions. The [exit code](exit-codes.md) of a
+command says what to do next. `JOB` is the name of a job, and of its file `conf/jobs/JOB.yaml`.
 
-* All commands except `setup` accept `--json`: keys in snake case, null for what is unknown, times in epoch milliseconds with
-  `_ms` names.
+* All commands except `setup` accept `--json`. Its keys are in snake case, and null means unknown. A key that ends with `_ms` has
+  a time in epoch milliseconds.
 * Commands that use tables accept `--target NAME` (default `local`), `--project FOLDER` and `--debug`.
 * A command works on a project. It looks for a folder with `conf/` in the working folder (or `--project FOLDER`) and then in the
   folders above. A command runs the project's code. So if it finds the project in a folder above, this folder must belong to you
   or to root, and must not be writable for everyone (77).
 * With `--log-format json` (or `text`) each step and task writes a line to stderr, with job, branch, run, sub-topology and
   partition.
-* If standard output cannot be written, because a disk is full, a command still does its work, and then ends with 71 or 74
-  (`stdout-not-written`). A closed stream or pipe is no error. Control characters of a terminal are shown as escapes (`\\x1b`).
+* If standard output cannot be written, for example because a disk is full, a command still does its work, and then ends with 71
+  or 74 (`stdout-not-written`). A closed stream or pipe is no error. Control characters of a terminal are shown as escapes
+  (`\\x1b`).
 * On a terminal, `run` and `land` show their progress and the remaining time. `run` ends with a summary of records, rows and drops
   by reason (`summary` in `--json`).
 * `run --branch NAME` replays into separate tables (`<table>__NAME`) and changes nothing that is published.
 * Commands that publish first publish what an interrupted command had committed. In the `--json` output of `run`, `publish`,
-  `promote`, `rewind` and `republish`, `lagged` names these tables by their targets, such as `output/totals`.
+  `promote`, `rewind` and `republish`, `lagged` names the targets to which these rows went, such as `output/totals`.
 * `rewindow --install-completion` makes bash, zsh or fish complete commands, options and names. `rewindow --show-completion`
   prints the script instead.
 
