@@ -43,6 +43,8 @@ COMMON = ("--target", "--project", "--json", "--debug", "--help")
 """Options of most commands, which the head explains."""
 JOB = "Name of the job (conf/jobs/JOB.yaml)."
 """The help of an argument of most commands, which the head explains."""
+_WORDS = 4
+"""The number of words that a definition may define."""
 
 
 def page() -> str:
@@ -78,7 +80,20 @@ def section(path: tuple[str, ...], command: Any) -> str:
         for one in options
     ]
     shown_rows = table(("argument or option", "default", "meaning"), rows) if rows else ""
-    return f"\n## {' '.join(path)}\n\n{in_one_line(command.help)}\n\n```text\n{' '.join(words)}\n```\n\n{shown_rows}"
+    return f"\n## {' '.join(path)}\n\n{described(command.help)}\n\n```text\n{' '.join(words)}\n```\n\n{shown_rows}"
+
+
+def described(text: str) -> str:
+    """Return a command's help: paragraphs that define a word (``fresh: ...``) as a list, after the others as one paragraph."""
+    paragraphs = [in_one_line(one) for one in text.split("\n\n")]
+    prose = " ".join(one for one in paragraphs if not _is_definition(one))
+    items = "\n".join(f"* {one}" for one in paragraphs if _is_definition(one))
+    return "\n\n".join(filter(None, (prose, items)))
+
+
+def _is_definition(paragraph: str) -> bool:
+    word, colon, _ = paragraph.partition(": ")
+    return bool(colon) and word.islower() and len(word.split()) <= _WORDS
 
 
 def shown(argument: Any) -> str:
