@@ -15,9 +15,10 @@ TABLE, PAGE = FOLDER / "differences.yaml", FOLDER / "differences.md"
 HEAD = """\
 # Differences from Kafka Streams
 
-rewindow follows the proposals KIP-138, KIP-251, KIP-328, KIP-353 and the time-shift proposal (KAFKA-13678, with KIP-1146),
-and Kafka Streams 4.4.0 where they say nothing. rewindow differs where Kafka loses or duplicates data or depends on timing,
-and where the proposals contradict Kafka or themselves. Code and tests cite the numbered decisions, as in `D7`.
+rewindow follows the proposals KIP-138, KIP-251, KIP-328, KIP-353 and the time-shift proposal (KAFKA-13678, with KIP-1146).
+If these proposals say nothing, it follows Kafka Streams 4.4.0. It differs where Kafka Streams loses or duplicates data or
+depends on timing, and where the proposals contradict Kafka Streams or themselves. Code and tests cite the numbered decisions, as
+in `D7`.
 The examples below the table show the decisions that change rows most often.
 (`python -m tests.differences` writes this page from `docs/differences.yaml` and `tests/conformance/examples.yaml`.)
 

@@ -15,24 +15,25 @@ from tests.docs.markdown import GENERATED, in_one_line, table
 HEAD = f"""\
 # Commands
 
-`rewindow COMMAND --help` prints the same. `rewindow --version` shows the versions. The [exit code](exit-codes.md) of a command
-says what to do next. `JOB` is the name of a job, which its file has, too: `conf/jobs/JOB.yaml`.
+`rewindow COMMAND --help` prints the same text. `rewindow --version` shows the versions. The [exit code](exit-codes.md) of a
+command says what to do next. `JOB` is the name of a job, and of its file `conf/jobs/JOB.yaml`.
 
-* All commands except `setup` accept `--json`: keys in snake case, null for what is unknown, times in epoch milliseconds with
-  `_ms` names.
+* All commands except `setup` accept `--json`. Its keys are in snake case, and null means unknown. A key that ends with `_ms` has
+  a time in epoch milliseconds.
 * Commands that use tables accept `--target NAME` (default `local`), `--project FOLDER` and `--debug`.
 * A command works on a project. It looks for a folder with `conf/` in the working folder (or `--project FOLDER`) and then in the
   folders above. A command runs the project's code. So if it finds the project in a folder above, this folder must belong to you
   or to root, and must not be writable for everyone (77).
 * With `--log-format json` (or `text`) each step and task writes a line to stderr, with job, branch, run, sub-topology and
   partition.
-* If standard output cannot be written, because a disk is full, a command still does its work, and then ends with 71 or 74
-  (`stdout-not-written`). A closed stream or pipe is no error. Control characters of a terminal are shown as escapes (`\\x1b`).
+* If standard output cannot be written, for example because a disk is full, a command still does its work, and then ends with 71
+  or 74 (`stdout-not-written`). A closed stream or pipe is no error. Control characters of a terminal are shown as escapes
+  (`\\x1b`).
 * On a terminal, `run` and `land` show their progress and the remaining time. `run` ends with a summary of records, rows and drops
   by reason (`summary` in `--json`).
 * `run --branch NAME` replays into separate tables (`<table>__NAME`) and changes nothing that is published.
 * Commands that publish first publish what an interrupted command had committed. In the `--json` output of `run`, `publish`,
-  `promote`, `rewind` and `republish`, `lagged` names these tables by their targets, such as `output/totals`.
+  `promote`, `rewind` and `republish`, `lagged` names the targets to which these rows went, such as `output/totals`.
 * `rewindow --install-completion` makes bash, zsh or fish complete commands, options and names. `rewindow --show-completion`
   prints the script instead.
 
@@ -42,6 +43,8 @@ COMMON = ("--target", "--project", "--json", "--debug", "--help")
 """Options of most commands, which the head explains."""
 JOB = "Name of the job (conf/jobs/JOB.yaml)."
 """The help of an argument of most commands, which the head explains."""
+_WORDS = 4
+"""The number of words that a definition may define."""
 
 
 def page() -> str:
@@ -77,7 +80,20 @@ def section(path: tuple[str, ...], command: Any) -> str:
         for one in options
     ]
     shown_rows = table(("argument or option", "default", "meaning"), rows) if rows else ""
-    return f"\n## {' '.join(path)}\n\n{in_one_line(command.help)}\n\n```text\n{' '.join(words)}\n```\n\n{shown_rows}"
+    return f"\n## {' '.join(path)}\n\n{described(command.help)}\n\n```text\n{' '.join(words)}\n```\n\n{shown_rows}"
+
+
+def described(text: str) -> str:
+    """Return a command's help: paragraphs that define a word (``fresh: ...``) as a list, after the others as one paragraph."""
+    paragraphs = [in_one_line(one) for one in text.split("\n\n")]
+    prose = " ".join(one for one in paragraphs if not _is_definition(one))
+    items = "\n".join(f"* {one}" for one in paragraphs if _is_definition(one))
+    return "\n\n".join(filter(None, (prose, items)))
+
+
+def _is_definition(paragraph: str) -> bool:
+    word, colon, _ = paragraph.partition(": ")
+    return bool(colon) and word.islower() and len(word.split()) <= _WORDS
 
 
 def shown(argument: Any) -> str:

@@ -21,8 +21,8 @@ HEAD = f"""\
 # Configuration
 
 A project's folder contains `conf/feeds/<feed>.yaml`, `conf/jobs/<job>.yaml` and `conf/targets/<target>.yaml`. A key without a
-default is required. An unknown key is refused (78). Durations are text, such as `10m`, `1h30m` or `7d`. None means that the key
-is left out. In a key, `<name>` stands for a name of yours.
+default is required. An unknown key is refused (78). Durations are text, such as `10m`, `1h30m` or `7d`. "none" as a default means
+that nothing is set. In a key, `<name>` stands for a name of yours.
 
 {GENERATED}
 """

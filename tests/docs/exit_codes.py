@@ -9,7 +9,7 @@ from tests.docs.markdown import GENERATED, in_one_line, table
 HEAD = f"""\
 # Exit codes
 
-The exit code of a command says what a scheduler should do. A retry is always safe: what was decided is not done twice. The
+The exit code of a command says what a scheduler should do. A retry is always safe, because it does nothing twice. The
 [runbook](../guides/runbook.md#by-exit-code) says what a person should do.
 
 {GENERATED}

@@ -17,11 +17,11 @@ PAGE = DOCS / "reference/messages.md"
 HEAD = f"""\
 # Messages
 
-Every message has a code, which stays when its wording changes. Ask for codes in scripts and alert rules, not for words.
+Every message has a code, which stays the same if the wording changes. Ask for codes in scripts and alert rules, not for words.
 
 A command prints the code of an error in brackets after its message. `--json` and logs have it as `code`, and in Python it is
 `error.code`, beside `error.facts`. If a configuration file has several mistakes, the code is that of the first. Errors are listed
-below the [exit code](exit-codes.md) of their command.
+under the [exit code](exit-codes.md) of their command.
 
 The findings of `rewindow status` and the verdict of a report have a `code` in `--json`, too. For other sentences, the code is in
 a field of its own. A list of codes has the same order as the list of sentences:

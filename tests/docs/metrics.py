@@ -10,10 +10,10 @@ HEAD = f"""\
 
 The names are those of KIP-328 and KIP-353. `rewindow show JOB` shows them, and the table `rewindow/metrics` has a row for each
 task, node, metric and run ([Tables](tables.md#rewindowmetrics)). A row has count, total and extrema, so the values of several
-tasks and runs can be combined. Metrics are part of the result: a replay gives the same ones. Every metric is recorded, whatever
-its recording level is in Kafka. A metric of your own (`context.measure`) has a total and a rate.
+tasks and runs can be combined. Metrics are part of the result: a replay gives the same metrics. Every metric is recorded,
+whatever recording level it has in Kafka. A metric of your own (`context.measure`) has a total and a rate.
 
-The rate is the total per second of simulated time. Late, skipped and expired records are also counted by reason.
+A rate is the total per second of simulated time. Late, skipped and expired records are also counted by reason.
 
 {GENERATED}
 """

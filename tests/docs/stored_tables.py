@@ -31,35 +31,36 @@ def page() -> str:
     journal = [(field.name, str(field.type)) for field in JOURNAL]
     return HEAD + "\n".join(
         (
-            _section("Output tables", "`a/b` for the table `a.b`; `a/b__<branch>` on a branch other than `main`. It has the"
-                     " rows of all committed runs; that of a branch those of its own runs, not of the runs of main before"
-                     " it begins. A list, as `Collect` makes it, or another value without"
-                     " a type of its own is a column of JSON text: `json.loads` reads it.",
+            _section("Output tables", "The table `a.b` is at `a/b`, and for a branch other than `main` at `a/b__<branch>`. The"
+                     " table of `main` has the rows of all committed runs. The table of a branch has the rows of the branch's"
+                     " own runs, not those of the runs of `main` from which it starts. A value without a type of its own,"
+                     " such as a list from `Collect`, is in a column of JSON text: `json.loads` reads it.",
                      _columns((KEY_AND_VALUE, *OUTPUT_META))),
-            _section("Logs", "`logs/<feed>/<topic>`. The landed rows. Partitioned by `generation` and "
+            _section("Logs", "`logs/<feed>/<topic>`. The landed rows. The table is partitioned by `generation` and "
                      "`partition`, which are INT.",
                      _columns((*LOG_COLUMNS, KEY_AND_VALUE))),
             _section("Changelogs", "`state/<job>/<store>/<columns>`. The stores: one row per key and run.",
                      _columns((Column(PARTITION, "long"), KEY_AND_VALUE, *CHANGELOG_META))),
             _section("rewindow/metrics", "See [Metrics](metrics.md).", _columns(METRICS)),
-            _section("rewindow/quarantine", "Records that were put aside, with the reason. Rows of a landing have no `offset`, "
-                     "`node` and `_run`; rows of a job have no `arrived_at`. The rows of runs that were taken back stay: "
-                     "`rewindow head rewindow.quarantine` marks them.", _columns(QUARANTINE_COLUMNS)),
-            _section("rewindow/expectations", "What was observed of the [expectations](../guides/expectations.md) of each run.",
+            _section("rewindow/quarantine", "Records that could not be used, with the reason. Rows from a landing have no "
+                     "`offset`, `node` and `_run`. Rows from a run have no `arrived_at`. The rows of rewound runs stay, "
+                     "and `rewindow head rewindow.quarantine` marks them.", _columns(QUARANTINE_COLUMNS)),
+            _section("rewindow/expectations", "The results of the [expectations](../guides/expectations.md) of each run.",
                      _columns(EXPECTATION_COLUMNS)),
             _section("rewindow/landings and rewindow/runs", "The ledgers: the decisions about feeds and jobs, in order. "
-                     "`body` is JSON. The folder `_folds` beside the rows has the state that most of them give, so that "
-                     "commands need not read these rows. `_checked_folds` notes which stored state `gc` has compared with the "
-                     "rows. You may delete both folders, because only the rows decide.", ledger),
+                     "`body` is JSON. The folder `_folds` beside the rows has the state that results from most of the rows, "
+                     "so that commands need not read these rows. `_checked_folds` notes which of these states `gc` has "
+                     "compared with the rows. You may delete both folders, because only the rows decide.", ledger),
             _section("rewindow/journal", "The manifests: the files that each attempt staged. `report` is JSON.", journal),
             _section("rewindow_ledger of a catalog",
                      "With `commit: spark`, the ledgers and the journal are this one table, partitioned by `name` (a job, "
-                     "or `feed:<feed>`). A row of a ledger has its kind in `kind`, and a `seq`. The other kinds are "
-                     "`report`, `block` (the bytes of a staged file, in `data`) and `metric`. Rows of the journal count "
-                     "only if a ledger row names their attempt, and [`gc`](../guides/gc.md#in-a-catalog) deletes those "
-                     "that nothing needs. `recorded_at` is the time of the append. A row of the kind `fold` in "
-                     "`fold:<name>` has the state that most rows of a ledger give, so that commands read only the last "
-                     "rows. You may delete it. `rewindow_metrics` is a view of this table; there are no changelogs.",
+                     "or `feed:<feed>`). A row of a ledger has a `seq`, and its `kind` is the kind of the decision. "
+                     "The rows of the journal have the kinds `report`, `block` (the bytes of a staged file, in `data`) and "
+                     "`metric`. They count only if a ledger row names their attempt. "
+                     "[`gc`](../guides/gc.md#in-a-catalog) deletes rows of the journal that nothing needs. `recorded_at` is "
+                     "the time of the append. A row of the kind `fold`, with the name `fold:<name>`, has the state that "
+                     "results from most rows of a ledger, so that commands read only the last rows. You may delete it. "
+                     "`rewindow_metrics` is a view of this table. There are no changelogs.",
                      _columns(OWN_COLUMNS)),
         )
     )  # fmt: skip
