@@ -37,7 +37,7 @@ def landed_type(source_type: Any) -> str:
 
 
 def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict[str, tuple[tuple[str, ...], Any]]:
-    """Return the source's columns: the name after the renames of ``columns:``, mapped to the path in the source and the type."""
+    """Return the source's columns: the name after the renames of ``columns:``, mapped to its path in the source and its type."""
     renames = dict(spec.renames or {})
     fields = json.loads(schema)["fields"]
     names = [field["name"] for field in fields]

@@ -281,7 +281,7 @@ class StoredRows:
 
 @contextmanager
 def naming_large(path: str) -> Iterator[None]:
-    """If the rows of a file do not fit into memory, name the file in the error. Even a small file may have values of gigabytes."""
+    """If the rows of a file do not fit into memory, name the file in the error. Even small files may have huge values."""
     try:
         yield
     except MemoryError as error:
