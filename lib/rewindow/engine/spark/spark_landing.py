@@ -158,7 +158,7 @@ class SparkLandingEngine:
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
         """Return the first arrival (epoch ms) at ``until_ms`` or later in each file, by file.
 
-        Files without such an arrival are left out.
+        Files without such an arrival are left out. Runs one job over the arrivals.
         """
         names = {piece.path: piece.name for piece in (*look.rest, *look.fresh)}
         with self.running():

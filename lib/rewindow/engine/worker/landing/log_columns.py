@@ -37,7 +37,11 @@ def landed_type(source_type: Any) -> str:
 
 
 def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict[str, tuple[tuple[str, ...], Any]]:
-    """Return the source's columns: the name after the renames of ``columns:``, mapped to its path in the source and its type."""
+    """Return the source's columns: the name after the renames of ``columns:``, mapped to its path in the source and its type.
+
+    A path has a single item, unless ``columns:`` names a nested field. Raises `ConfigError` (78) for a renamed column that does
+    not exist, or two columns with one name.
+    """
     renames = dict(spec.renames or {})
     fields = json.loads(schema)["fields"]
     names = [field["name"] for field in fields]

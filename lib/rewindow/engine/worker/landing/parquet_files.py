@@ -77,7 +77,10 @@ def check_types(spec: LogSpec, path: str, schema: pq.ParquetSchema, wanted: Mapp
 
 
 def footer_of(path: str) -> pq.FileMetaData:
-    """Return a file's footer. Raises `UnsuitableError` for a footer that cannot be read; Spark then reports what is wrong."""
+    """Return a file's footer. Raises `UnsuitableError` for a footer that cannot be read; Spark then reports what is wrong.
+
+    Raises `SourceError` (66) if the file is encrypted, because Arrow ends the process when it reads an encrypted column.
+    """
     try:
         system, location = filesystem_of(path)
         with system.open_input_file(location) as stream:
