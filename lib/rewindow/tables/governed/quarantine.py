@@ -28,7 +28,7 @@ from rewindow.tables.shared.quarantine import IN_ORDER, Chosen
 
 @dataclass(frozen=True)
 class CatalogQuarantine:
-    """The rows of a catalog's quarantine."""
+    """The rows of a catalog's quarantine, without those of replaced landings."""
 
     frame: DataFrame
     replaced_rows: int
