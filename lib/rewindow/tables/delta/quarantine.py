@@ -59,7 +59,7 @@ class FileQuarantine:
             yield rows.filter(reduce(and_, conditions)) if conditions else rows
 
     def first(self, chosen: Chosen, limit: int, *, last: bool) -> tuple[int, pa.Table]:
-        """Return how many rows are chosen, and the first ``limit`` of them in the order `IN_ORDER`; with ``last``, the last."""
+        """Return the number of chosen rows, and the first (``last``: the last) ``limit`` of them in the order `IN_ORDER`."""
         count, kept = 0, self.schema.empty_table()
         by = [(name, "descending" if last else "ascending") for name in IN_ORDER]
         for rows in self.batches(chosen):

@@ -53,5 +53,5 @@ class Quarantine(Protocol):
         ...
 
     def first(self, chosen: Chosen, limit: int, *, last: bool) -> tuple[int, pa.Table]:
-        """Return how many rows are chosen, and the first ``limit`` of them in the order `IN_ORDER`; with ``last``, the last."""
+        """Return the number of chosen rows, and the first (``last``: the last) ``limit`` of them in the order `IN_ORDER`."""
         ...
