@@ -27,8 +27,8 @@ from rewindow.streams.state.stores import StoreBuilder
 class _LegacyVerbs:
     """The base of `KStream`, with the deprecated verbs. Each verb adds a node and returns the stream of the new node.
 
-    ``node`` is the name of the stream's node, ``key`` and ``value`` are its declared types. ``is_rekeyed``: keys may have
-    changed since the last repartition.
+    ``node`` is the name of the stream's node, ``key`` and ``value`` are its declared types. ``is_rekeyed``: whether keys may
+    have changed since the last repartition.
     """
 
     graph: Graph

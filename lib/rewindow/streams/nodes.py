@@ -46,9 +46,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class SourceNode(Node):
-    """Reads a topic. ``is_internal``: another sub-topology of the same run writes the topic.
+    """Reads a topic. ``is_internal``: whether another sub-topology of the same run writes the topic.
 
-    ``is_global``: the topic has the records of a global table. Every task reads all of them, and they advance no clock.
+    ``is_global``: whether the topic has the records of a global table. Every task reads all of these, and they advance no
+    clock.
     """
 
     topic: str = ""
@@ -85,8 +86,8 @@ class ProcessorNode(Node):
 class SinkNode(Node):
     """Writes a topic. ``key`` and ``value`` declare the types of the topic's columns; None means JSON text.
 
-    ``is_global``: the topic is an internal one with a single partition. Every task of the sub-topologies that read it reads
-    all of it.
+    ``is_global``: whether the topic is an internal one with a single partition. All tasks of the sub-topologies that read it
+    then read the whole topic.
     """
 
     topic: str = ""

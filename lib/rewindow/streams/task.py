@@ -149,8 +149,8 @@ class Task:
     def end_epoch(self, watermark_ms: int, *, is_final: bool = False, number: int = 0) -> None:
         """Close the epoch. ``watermark_ms`` is its watermark in milliseconds since 1970, -1 if it has none.
 
-        ``is_final``: no epoch will follow (D18). ``number`` is the epoch's number. The ids of calls made at the epoch's end
-        contain it (`streams.record_context`).
+        ``is_final``: whether no epoch will follow (D18). ``number`` is the epoch's number. The ids of calls made at the
+        epoch's end contain it (`streams.record_context`).
         """
         with explained(self._task_context):
             self._end_epoch(watermark_ms, is_final=is_final, number=number)

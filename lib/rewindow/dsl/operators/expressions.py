@@ -22,7 +22,8 @@ Look = Callable[[str], Any]
 Part = TypeVar("Part")
 COMPUTED: Mapping[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 MOST_CHARACTERS, MOST_NESTED, MOST_TERMS, MOST_DIGITS = 100_000, 50, 200, 100
-"""The bounds for the text of a `where` or `select`. The third bound also holds for each field of `select`."""
+"""The largest numbers of characters, nested levels, names and literals, and digits in the text of a `where` or `select`. The
+limit of names and literals also holds for each field of `select`."""
 _LONGEST_SHOWN = 300
 _TOKEN = re.compile(r"\s*(?:(\d+\.\d+|\d+)|('(?:[^']|'')*')|([A-Za-z_]\w*)|(<=|>=|<>|!=|[=<>(),+*-]))")
 _INSTEAD = {

@@ -68,7 +68,7 @@ class SideStores(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamJoin:
-    """Join two streams. ``keeps_left``, ``keeps_right``: records of this side are sent even without a partner."""
+    """Join two streams. ``keeps_left``, ``keeps_right``: whether records of this side are sent even without a partner."""
 
     windows: JoinWindows
     joiner: Joiner

@@ -39,7 +39,7 @@ _KeySelector = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class StreamTableJoin:
-    """Join records with a table's rows. ``keeps_left``: records without a matching row are sent, too."""
+    """Join records with a table's rows. ``keeps_left``: whether records without a matching row are sent, too."""
 
     joins_table: ClassVar[bool] = True
 
@@ -81,7 +81,7 @@ class StreamTableJoin:
 
 @dataclass(frozen=True, slots=True)
 class GlobalTableJoin:
-    """Join records with a global table's rows. ``keeps_left``: records without a matching row are sent, too."""
+    """Join records with a global table's rows. ``keeps_left``: whether records without a matching row are sent, too."""
 
     keeps_key: ClassVar[bool] = True
     joins_table: ClassVar[bool] = True

@@ -140,7 +140,7 @@ def _bytes_words(column: pa.Array) -> Words:
 
 
 def _powers(count: int) -> tuple[Words, Words]:
-    """Return the first powers of the base and of its inverse modulo 2**64."""
+    """Return the first ``count`` powers of the hash's base and of the base's inverse, modulo 2**64."""
     cached: tuple[Words, Words] | None = _POWERS.get("all")
     if cached is None or len(cached[0]) < count:
         size = max(1 << 16, 1 << (count - 1).bit_length())

@@ -378,7 +378,7 @@ def are_all(values: Collection[Any], cls: type[Any]) -> bool:
 
 
 def stay_as_they_are(values: Collection[Any], normalize: Normalizer) -> bool:
-    """Return True only if ``normalize`` would return each value unchanged. This is much faster than to call it for each.
+    """Return True only if ``normalize`` would return each value unchanged. This is much faster than calling it for each.
 
     The result may be False although all values would be unchanged.
     """

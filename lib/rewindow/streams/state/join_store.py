@@ -155,8 +155,8 @@ class Waiting(NamedTuple):
 def join_store(name: str, *, retention: str | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
     """Declare the store of one side of a join, to be passed to the join.
 
-    A record expires when the store's newest record is ``retention`` (a duration) or more after it.
-    Raises `ConfigError` for a negative retention.
+    A record expires when the newest record in the store is ``retention`` (a duration) or more later. Raises `ConfigError` for
+    a negative retention.
     """
     retention_ms = to_ms(retention)
     if retention_ms < 0:

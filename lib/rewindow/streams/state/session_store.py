@@ -131,10 +131,10 @@ def session_of(key: Any, bounds: Bounds) -> Windowed:
 
 
 def session_store(name: str, *, retention: str | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
-    """Declare a session store. A session expires when the store's latest session end is ``retention`` or more after its end.
+    """Declare a session store. A session expires when the latest session in the store ends ``retention`` or more after it.
 
-    The retention is a duration (``"1h"``). Give at least gap plus grace, because a session can change for that time.
-    Raises `ConfigError` for a negative retention.
+    The retention is a duration (``"1h"``). Give at least gap plus grace, because a session can change for that time. Raises
+    `ConfigError` for a negative retention.
     """
     retention_ms = to_ms(retention)
     if retention_ms < 0:

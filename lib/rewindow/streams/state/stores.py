@@ -68,7 +68,8 @@ def canonical_normalizer(normalize: Normalizer) -> Normalizer:
 class Normalizers(NamedTuple):
     """The functions that a store applies to keys and values when they are put.
 
-    ``has_one_type``: all keys that ``key`` accepts have the same type (`KeyType`). ``is_frozen``: all values are immutable.
+    ``has_one_type``: whether all keys that ``key`` accepts have the same type (`KeyType`). ``is_frozen``: whether all values
+    are immutable.
     """
 
     key: Normalizer
@@ -126,7 +127,7 @@ def key_value_store(name: str, *, key: Any = None, value: Any = None) -> StoreBu
 def window_store(
     name: str, *, size: str | timedelta, retention: str | timedelta, key: Any = None, value: Any = None
 ) -> StoreBuilder:
-    """Declare a window store. A window expires when the store's latest window start is ``retention`` or more after its start.
+    """Declare a window store. A window expires when the latest window in the store starts ``retention`` or more after it.
 
     ``size`` and ``retention`` are durations (``"1h"``). Raises `ConfigError` for a negative size, and for a retention that is
     less than the size.

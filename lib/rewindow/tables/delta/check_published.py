@@ -85,8 +85,8 @@ def check_published(
 ) -> None:
     """Check that the tables of a branch contain what was published. ``now`` reads the ledger again.
 
-    ``early``: publishing follows. Tables that are gone are then ignored, because `publish` restores or refuses them.
-    ``brief``: check only a few files of tables in a bucket (see the module).
+    ``early``: whether publishing follows. If so, tables that are gone are ignored, because `publish` restores or refuses
+    them. ``brief``: check only a few files of tables in a bucket (see the module).
 
     Raises `StorageError` (74), which names `republish`, if a table was altered. Raises `CheckpointError` (76) if a table has
     publications that the ledger lacks. In that case, the ledger was replaced by an older copy, which would give the same

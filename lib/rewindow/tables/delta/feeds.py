@@ -151,8 +151,8 @@ class DeltaFeedTables:
                 table, app_id = create_log(path, LogSchema.from_json(schema)), log_id(ledger, feed, number)
                 check_log_claim(path, table, ledger, feed)
                 published = table.transaction_version(app_id) or 0
-                # The stored fold does not contain published landings. They are needed only if the table went back to an older
-                # version.
+                # The stored state of the ledger (its fold) does not contain published landings. They are needed only if the
+                # table went back to an older version.
                 if max(published, kept) < each.through:
                     bodies = made_by(rows, is_whole=True)[index].bodies
                 landed = {body["landing"]: body["files"].get(topic, ()) for body in bodies}

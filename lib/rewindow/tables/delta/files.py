@@ -93,7 +93,7 @@ class Folder:
                 raise _unreadable(self.full_path(path), error) from error
 
     def open_parquet(self, path: str, *, is_checked: bool = False) -> pq.ParquetFile:
-        """Open a Parquet file and read its footer. ``is_checked``: its bytes have just been compared with a digest.
+        """Open a Parquet file and read its footer. ``is_checked``: whether its bytes were just checked.
 
         Raises `StorageError` (74) if the file is gone, damaged or not a Parquet file.
         """

@@ -173,7 +173,7 @@ class _JobOrphanFiles:
     """The files of one job that may be garbage."""
 
     def __init__(self, warehouse: str, job: str, state: JobState, dead: Collection[str], *, is_quiet: bool) -> None:
-        """Bind to a job's state. ``is_quiet``: no run of the job is in progress."""
+        """Bind to a job's state. ``is_quiet``: whether no run of the job is in progress."""
         self._warehouse, self._job, self._state = warehouse, job, state
         self._dead, self._is_quiet = frozenset(dead), is_quiet
         pending = [branch.pending for branch in state.branches.values() if branch.pending]

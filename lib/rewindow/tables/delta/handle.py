@@ -258,8 +258,8 @@ class Mark(NamedTuple):
 def take(path: str, *, may_lag: bool = False) -> Handle:
     """Return a handle on the newest version of a table, for the caller alone.
 
-    ``may_lag``: in a bucket, a version that this process has read before is enough. A commit through the handle fails if that
-    version is not the newest.
+    ``may_lag``: whether, in a bucket, a version that this process has read before is enough. A commit through the handle
+    fails if that version is not the newest.
 
     Raises as `DeltaTable` does, and `StorageError` (74) if a commit is an empty file.
     """

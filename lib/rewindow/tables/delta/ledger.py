@@ -6,8 +6,8 @@ Return values and exceptions of the commit decide nothing: a commit whose answer
 write looks like a success.
 
 A file of a ledger never changes, and its name is the digest of its bytes. The stored fold is a file beside the ledger's
-files. It contains the result of folding the rows of some of these files (ADR-127). It names the files, so it is never taken
-for the fold of another ledger, of an older copy or of changed rows. A stored fold that is missing, damaged, of another
+files. It contains the state that results from the rows in some of these files (ADR-127). It names the files, so it is never
+taken for the fold of another ledger, of an older copy or of changed rows. A stored fold that is missing, damaged, of another
 version or of other files is not used; all rows are read instead.
 """
 
@@ -71,7 +71,8 @@ class _Snapshot:
 
     table: DeltaTable
     files: tuple[TableFile, ...]
-    """The files whose rows the stored fold does not cover."""
+    """The files whose rows the stored fold does not cover. (A stored fold is a stored state that replaces a ledger's first
+    rows.)"""
     known: Sequence[tuple[str, LedgerRow]]
     """For each row in these files, a pair: its stored text, and the row."""
     rows: StoredRows
@@ -116,7 +117,7 @@ class Ledger:
         return rows.until(rows.keeps_until) if rows and rows.keeps_until > self._stored_until else None
 
     def keep_fold(self, rows: int, lines: Sequence[str]) -> None:
-        """Store ``lines`` as the fold of the first ``rows`` rows, if these rows are in files that are never merged again."""
+        """Store ``lines``, the state after the first ``rows`` rows, if these rows are in files that are never merged again."""
         snapshot, before = self._snapshot, self._fold
         if snapshot is not None and snapshot.rows.keeps_until == rows:
             covers = {file.path for file in snapshot.files if (file.last_seq or 0) <= rows}
@@ -217,11 +218,11 @@ class Ledger:
 
     @property
     def _skipped(self) -> int:
-        """The number of rows that a stored fold covers."""
+        """The number of the ledger's first rows that are replaced by a stored state (the stored fold)."""
         return self._fold.rows if self._fold else 0
 
     def _find_fold(self, own: Sequence[TableFile]) -> None:
-        """Look for a stored fold at the first read, and use it if it fits; drop it when the ledger no longer has its files."""
+        """At the first read, use the stored state (fold) if it fits; drop it when the ledger lacks files that it covers."""
         fold = self._fold
         if self._may_use_fold and any(not _is_small(file) for file in own):
             fold = read_fold(self._folder, self.name)
@@ -236,7 +237,7 @@ class Ledger:
             self._files.forget_all_but(())
 
     def _read_later(self, paths: Sequence[str], last: int) -> None:
-        """Read the rows that the stored fold does not cover."""
+        """Read the rows after those that the stored state (fold) covers."""
         added = [path for path in paths if path not in self._files.known]
         rows_before, first_seq = self._known, self._skipped + 1
         is_grown = len(paths) - len(added) == len(self._files.known)
@@ -329,12 +330,13 @@ SMALL_ROWS = 400
 
 _DIGEST = re.compile(r"/([0-9a-f]{32})\.parquet$")
 FOLDS = "_folds"
-"""The folder of the stored folds, below a ledger's table. Delta and Spark ignore paths that begin with an underscore."""
+"""The folder of the stored states (folds), below a ledger's table. Delta and Spark ignore paths that begin with an
+underscore."""
 _CHECKED = "_checked_folds"
-"""The folder with the digests of those stored folds that were compared with the rows."""
+"""The folder with the digests of those stored states that were compared with the rows."""
 _Check = Callable[[str, Sequence[LedgerRow]], None]
-"""A function that gets the name and the rows of a ledger. It raises `InvariantError` (70) if the stored fold differs from the
-fold of the rows."""
+"""A function that gets the name and the rows of a ledger. It raises `InvariantError` (70) if the state that is stored for the
+ledger differs from the state that results from the rows."""
 
 
 class LedgerFiles:
@@ -404,7 +406,7 @@ class LedgerFiles:
 
 
 class _EarlierRows:
-    """The rows that a stored fold covers, read on first use."""
+    """The rows that a stored state (fold) replaces. They are read only when they are needed."""
 
     def __init__(self, folder: Folder, name: str) -> None:
         """Bind to a ledger and a name. Nothing is read."""
@@ -466,7 +468,7 @@ def _in_short(numbers: Sequence[int]) -> str:
 
 
 def read_fold(folder: Folder, name: str) -> StoredFold | None:
-    """Return the stored fold of a ledger; None if this version cannot use it, or there is no stored fold."""
+    """Return the state that is stored for a ledger; None if there is none, or if this version cannot use it."""
     with suppress(RewindowError, OSError):
         removal = f"Delete the folder {folder.full_path(FOLDS)}"
         stored = unpacked(name, bytes(folder.read_bytes(fold_path(name))), removal)
@@ -475,7 +477,10 @@ def read_fold(folder: Folder, name: str) -> StoredFold | None:
 
 
 def check_once(folder: Folder, name: str, rows: Sequence[LedgerRow], check: _Check) -> None:
-    """Compare a ledger's stored fold with its rows, unless a file says that this was already done. Raises as ``check`` does."""
+    """Compare a ledger's stored state with its rows, unless a file says that this was already done.
+
+    Raises as ``check`` does.
+    """
     stored, _ = known_part(rows)
     # The check reads all rows. So for a ledger that is used for years, it would make every `gc` slower than the last.
     if stored is None or _was_checked(folder, name, stored):
@@ -492,12 +497,12 @@ def _was_checked(folder: Folder, name: str, stored: StoredFold) -> bool:
 
 
 def write_fold(folder: Folder, name: str, fold: StoredFold) -> None:
-    """Write the stored fold of a ledger. A failure is ignored, because it only makes later commands slower."""
+    """Store the state (fold) that results from a ledger's rows. A failure is ignored: it only makes later commands slower."""
     data = packed(name, fold, {"files": sorted(fold.covers)})
     with suppress(RewindowError):
         folder.write_bytes(fold_path(name), pa.py_buffer(data))
 
 
 def fold_path(name: str) -> str:
-    """Return the path of a ledger's stored fold below the ledger's table."""
+    """Return the path, below a ledger's table, of the state that is stored for the ledger."""
     return f"{FOLDS}/{name}"

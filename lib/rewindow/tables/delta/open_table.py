@@ -32,8 +32,8 @@ def table_path(warehouse: str, path: str) -> str:
 def open_table(path: str, *, may_lag: bool = False) -> DeltaTable | None:
     """Return a handle on the newest version of a table, for the caller alone; None if there is no table.
 
-    ``may_lag``: for a bucket, the newest version that this process has read is enough. Raises `ConfigError` (78) for a
-    catalog-managed table, `StorageError` (74) for a log that cannot be read, or the error of `failed` for a bucket.
+    ``may_lag``: whether, in a bucket, the newest version that this process has read is enough. Raises `ConfigError` (78) for
+    a catalog-managed table, `StorageError` (74) for a log that cannot be read, or the error of `failed` for a bucket.
     """
     try:
         table = take(path, may_lag=may_lag)

@@ -59,7 +59,8 @@ class DeltaTables:
     def __init__(self, warehouse: str, *, reads_directly: bool = True, digest: Digest | None = None) -> None:
         """Bind to a folder or URI. Nothing is read or created.
 
-        ``reads_directly``: workers may open the logs' files. ``digest`` returns the digest of rows, as tasks compute it.
+        ``reads_directly``: whether workers may open the logs' files. ``digest`` returns the digest of rows, as tasks compute
+        it.
         """
         self.warehouse, self.digest, self._reads_directly = warehouse.rstrip("/"), digest, reads_directly
         self._ledgers, self._reports = dict[str, Ledger](), dict[str, list[TaskReport]]()

@@ -26,7 +26,8 @@ from rewindow.tables.shared.audit import audit_counts, commit_of, not_determinis
 from rewindow.tables.shared.diff import first_difference
 
 _RECENT = 20
-"""The number of the ledger's last rows, after a stored fold, that are searched for rows of other branches than main."""
+"""The number of the ledger's last rows, after those that a stored state replaces, that are searched for rows of other
+branches than main."""
 _OF_ANY = (COMMIT, SNAPSHOT, FORGET)
 """The kinds of rows that belong to no single branch, or whose branch is stated only in another row."""
 

@@ -10,7 +10,8 @@ Delta accepts any higher version, but an append is a compare-and-set only if its
 are appended together are one row of the table (``ROWS``). The version counts appends. The number of a ledger row follows from
 the number of rows before it.
 
-A stored fold may be read in place of the first rows. It states how many appends it covers.
+A stored fold, which is the state after the ledger's first rows, may be read in place of these rows. It states how many
+appends it covers.
 
 During a command (`SparkLedger.keep`), rows that were read or appended stay in memory. Another process may have appended
 since. A decision that is based on the old rows then does no harm, because its append fails.
@@ -134,7 +135,7 @@ class SparkLedger:
         return self._rows_of(self._look(afresh=True), [])
 
     def due_fold(self, give: Callable[[StoredRows], Given]) -> tuple[KeptFold, int] | None:
-        """Return the fold of all stored rows, and the time since which reports are needed (epoch ms); None if no fold is due.
+        """Return the state after all stored rows, and the time since which reports are needed (epoch ms); None if none is due.
 
         ``give``: the function that folds rows.
         """
@@ -297,7 +298,7 @@ class SparkLedger:
 
 
 class _Earlier:
-    """The rows that a stored fold covers, read on first use."""
+    """The rows that a stored state (fold) replaces. They are read only when they are needed."""
 
     def __init__(self, read: Callable[[], list[_Append]]) -> None:
         """``read``: reads all appends of a ledger. Nothing is read yet."""
@@ -331,7 +332,7 @@ def _packed(rows: Sequence[LedgerRow], recorded: Sequence[RecordedVersion]) -> t
 
 
 EVERY = 200
-"""A new fold is stored when there are this many appends after the last stored fold."""
+"""The state of a ledger is stored again (as its fold) after this many appends."""
 _PROPERTY = "rewindow.fold."
 _SLACK_MS = 24 * 3_600_000
 """A report may have been recorded this long before the COMMIT of its run, because the two times come from clocks of different
@@ -362,10 +363,10 @@ class _Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeptFold:
-    """The stored fold of a ledger.
+    """The stored fold of a ledger: the state after its first rows.
 
-    ``appends``: how many appends it covers. ``recorded``: the table versions that runs recorded in these appends. ``landed``: in
-    a feed's ledger, what these appends landed (`log_tables.to_store`).
+    ``appends``: how many appends the fold covers. ``recorded``: the table versions that runs recorded in these appends.
+    ``landed``: in a feed's ledger, what these appends landed (`log_tables.to_store`).
     """
 
     fold: StoredFold
@@ -375,7 +376,10 @@ class KeptFold:
 
 
 class Given(NamedTuple):
-    """The fold of a ledger's rows as lines, the time since which reports are needed (epoch ms), and `KeptFold.landed`."""
+    """The state that results from a ledger's rows, as lines.
+
+    ``since_ms``: the time since which reports are needed (epoch ms). ``landed``: see `KeptFold`.
+    """
 
     lines: Sequence[str]
     since_ms: int
@@ -390,7 +394,7 @@ class Found(NamedTuple):
 
 
 class StoredFolds:
-    """The folds of the ledgers in one table."""
+    """The stored states (folds) of the ledgers in one table."""
 
     def __init__(self, table: OwnTable) -> None:
         """Bind to a table. Nothing is read."""
@@ -488,7 +492,7 @@ def _of_all(names: Sequence[str], marks: Mapping[str, _Mark]) -> Expression:
 
 
 def give_state(rows: StoredRows) -> Given:
-    """Return the fold of the rows of a job's ledger."""
+    """Return the state that results from the rows of a job's ledger."""
     state = JobStates().fold("this job", rows)
     return Given(state_lines(state), _oldest_report(state))
 

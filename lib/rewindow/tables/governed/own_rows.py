@@ -99,7 +99,10 @@ class OwnRows:
         return landed
 
     def keep_fold(self, name: str, give: Callable[[StoredRows], Given]) -> None:
-        """During a command, store the fold of a ledger's rows if a new fold is due. ``give``: the function that folds rows."""
+        """During a command, store the state (fold) of a ledger if that is due.
+
+        ``give``: the function that folds rows to a state.
+        """
         if self.is_in_command and (due := self.ledger(name).due_fold(give)) is not None:
             self.folds.write(name, *due)
 

@@ -32,7 +32,7 @@ BLOCK = "block"
 REPORT, METRIC = "report", "metric"
 """The other kinds of journal rows: a task's report, a row of the metrics."""
 FOLD = "fold"
-"""The kind of a row that is the stored fold of a ledger (`tables.governed.ledger`)."""
+"""The kind of a row that has the stored state (fold) of a ledger (`tables.governed.ledger`)."""
 COLUMNS = (
     Column("name", "string"),
     Column("seq", "long"),
@@ -158,7 +158,7 @@ def rows_of(columns: Mapping[str, Sequence[Any]], length: int) -> pa.Table:
 
 
 def fold_name(name: str) -> str:
-    """Return the name under which the fold of a ledger is stored. No job or feed has such a name."""
+    """Return the name under which the state (fold) of a ledger is stored. No job or feed has such a name."""
     return f"fold:{name}"
 
 

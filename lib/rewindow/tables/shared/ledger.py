@@ -1,7 +1,8 @@
 """Ledger rows as both adapters store them, and the states of jobs that are folded from ledger rows.
 
-A stored fold is a line of text and compressed bytes (ADR-127). The line contains the digest of the compressed bytes and their
-size before compression. The decompressed bytes are a line of JSON (the head) and the lines of the fold.
+A stored fold is the state after a ledger's first rows. It is stored as a line of text and compressed bytes (ADR-127). The
+line contains the digest of the compressed bytes and their size before compression. The decompressed bytes are a line of JSON
+(the head) and the lines of the fold.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class Unpacked(NamedTuple):
 
 
 def packed(name: str, fold: StoredFold, more: Mapping[str, Any]) -> bytes:
-    """Return a stored fold of a ledger as bytes. ``more``: further values of its head, as JSON."""
+    """Return a ledger's stored state (fold) as bytes. ``more``: further values of its head, as JSON."""
     head = {"version": _VERSION, "name": name, "rows": fold.rows, "token": fold.token, **more}
     data = "\n".join((json.dumps(head), *fold.lines)).encode()
     body: bytes = pa.compress(data, codec=_CODEC, asbytes=True)
@@ -134,7 +135,7 @@ def packed(name: str, fold: StoredFold, more: Mapping[str, Any]) -> bytes:
 
 
 def unpacked(name: str, data: bytes, removal: str) -> Unpacked | None:
-    """Return the stored fold of a ledger; None if the bytes are damaged, of another ledger or of another version.
+    """Return a ledger's stored state (fold); None if the bytes are damaged, of another ledger or of another version.
 
     ``removal``: see `StoredFold`.
     """
@@ -188,22 +189,22 @@ class JobStates:
 
 
 class KeepsFold(Protocol):
-    """A ledger that stores the fold of its rows for later processes."""
+    """A ledger that stores the state after its first rows (the fold) for later processes."""
 
     def keep_fold(self, rows: int, lines: Sequence[str]) -> None:
-        """Store the fold of the first ``rows`` rows, given as lines."""
+        """Store the state after the first ``rows`` rows, given as lines."""
         ...
 
 
 def check_stored(name: str, rows: Sequence[LedgerRow]) -> None:
-    """Raise `InvariantError` (70) if the stored fold of a job's ledger differs from the fold of its rows. Reads all rows."""
+    """Raise `InvariantError` (70) if a job's stored state differs from that of its ledger's rows. Reads all rows."""
     stored, _ = known_part(rows)
     if stored is not None and state_of(stored.lines) != fold(rows[: stored.rows]):
         raise wrong_fold(name, stored)
 
 
 def wrong_fold(name: str, stored: StoredFold) -> InvariantError:
-    """Return the error of a stored fold that differs from the fold of the ledger's rows."""
+    """Return the error of a stored state that differs from the state that results from the ledger's rows."""
     return InvariantError(
         "ledger-fold-wrong",
         "the stored fold of the ledger of {name!r} is not the state that its first {rows} rows give. {removal}: "

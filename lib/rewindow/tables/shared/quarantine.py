@@ -22,9 +22,9 @@ IN_ORDER = ("_run", "landing", "name", "topic", "partition", "offset", "timestam
 class Chosen:
     """A selection of quarantine rows: the rows that meet every given condition. Without conditions, all rows.
 
-    ``name``: the row belongs to this job or feed. ``is_landing``: a landing rejected the record. ``runs``, ``nodes``: one of
-    these dropped the record. ``times``: the record's timestamp is between these two, inclusive. ``texts``: the record's JSON
-    contains all of these texts.
+    A row meets a condition in these cases. ``name``: the row belongs to this job or feed. ``is_landing``: a landing rejected
+    the record. ``runs``, ``nodes``: one of these dropped the record. ``times``: the record's timestamp is between these two,
+    inclusive. ``texts``: the record's JSON contains all of these texts.
     """
 
     name: str | None = None

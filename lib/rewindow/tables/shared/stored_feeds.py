@@ -95,7 +95,7 @@ def _landed(name: str, feed: Feed | None, home: str) -> Feed:
 
 
 def check_stored_feed(name: str, rows: Sequence[LedgerRow]) -> None:
-    """Raise `InvariantError` (70) if the stored fold of a landing ledger differs from the fold of its rows. Reads all rows."""
+    """Raise `InvariantError` (70) if a feed's stored state differs from that of its ledger's rows. Reads all rows."""
     stored, _ = known_part(rows)
     if stored is not None and _read(stored.lines) != _read(progress_lines(rows[: stored.rows])):
         raise wrong_fold(name, stored)

@@ -42,9 +42,9 @@ _KNOWN = (
 class Extent:
     """A set of records that may suffice to replay a row.
 
-    ``since_ms``: only records with at least this order key; if None, from the beginning. ``is_of_key``: only records with the
-    row's own key, because no clock matters. ``clocks``: the names of the nodes whose clocks matter. If there are any, the set
-    has the records with the row's own key, and the records that advance the clock of one of these nodes.
+    ``since_ms``: if not None, the set has only records with at least this order key. ``is_of_key``: whether it has only
+    records with the row's own key, because no clock matters. ``clocks``: the names of the nodes whose clocks matter. If there
+    are any, the set has the records with the row's own key, and the records that advance the clock of one of these nodes.
     """
 
     since_ms: int | None = None

@@ -224,7 +224,7 @@ class Watcher:
 
 
 def watch(watcher: Watcher, task: Task, tables: Collection[str] = ()) -> None:
-    """Let a watcher note how a new task uses its stores. ``tables``: the stores of tables with unchanged rows of a topic."""
+    """Let a watcher note how a new task uses its stores. ``tables``: the stores of tables that keep a topic's rows."""
     watcher.begin(task.task_context)
     for store in task.stores.values():
         kind = _METHODS[store.builder.kind]

@@ -92,7 +92,7 @@ class KeyTable:
     def order(self, starts: Array, numbers: Array, *, with_start: bool) -> Array:
         """Return the indexes that sort windows by start and key bytes, given their starts and key numbers.
 
-        ``with_start``: append the start to the key bytes, as a suppress does.
+        ``with_start``: whether to append the start to the key bytes, as a suppress does.
         """
         if len(numbers) == 0:
             return np.empty(0, np.int64)

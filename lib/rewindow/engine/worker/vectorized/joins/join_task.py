@@ -159,7 +159,7 @@ class JoinTask(ABC):
             self.clocks.metrics.measure(NODE, node, SKIPPED_RECORDS, reason).record_many(times, times, 1, 1)
 
     def _check_memory(self) -> None:
-        """Raise `UnfitError` for stores that record execution would spill to disk or refuse."""
+        """Raise `UnfitError` if the stores need so much memory that record execution would spill them to disk or fail."""
         most = min(self.limits.store_memory, MOST_BYTES)
         stored = self._stored()
         size = sum(values.bytes + ROW_BYTES * rows for rows, values in stored)
