@@ -1,7 +1,8 @@
 """The foreign-key join of two tables (KIP-213): four processors in three sub-topologies.
 
-1. In the left table's sub-topology, `ForeignKeySend` sends each update twice: to the partition of the left row's key, where
-   a copy of the table is kept, and to the partition of the foreign key, as a subscription to the right row with that key.
+1. In the left table's sub-topology, `ForeignKeySend` sends each update twice. One message goes to the partition of the left
+   row's key, where a copy of the left table is kept. The other goes to the partition of the foreign key. It is a subscription
+   to the right row with this key.
 2. In the right table's sub-topology, `ForeignKeySubscribe` keeps the subscribers of each key. It replies to a subscription with
    an `Answer` that contains the right row. `ForeignKeyPublish` sends an answer to all subscribers when the right row changes.
 3. In the third sub-topology, `ForeignKeyJoin` keeps the copy of the left table and joins its rows with the answers.

@@ -1,8 +1,8 @@
 """Aggregation by key and sliding window (KIP-450): one window for each distinct set of records within a difference.
 
 Windows include both bounds. Let ``d`` be the largest time difference between the records of a window. A record at ``t`` has a
-left window ``[t - d, t]``, which ends at the record, and a right window ``[t + 1, t + 1 + d]``, which starts after the record
-and exists only if it contains records. The steps for each record:
+left window ``[t - d, t]``, which ends at the record, and a right window ``[t + 1, t + 1 + d]``, which starts after it. The right
+window exists only if it contains records. The steps for each record:
 
 1. The node's clock advances. The record is late if ``t + d < clock - grace``. A record that is not late is counted as late for
    each of its windows that ends before ``clock - grace``. Such a window is neither updated nor created.

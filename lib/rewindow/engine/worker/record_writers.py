@@ -78,7 +78,7 @@ class RecordBuffer(ABC):
 
     @abstractmethod
     def _meta(self) -> list[pa.Array]:
-        """Return the columns after the timestamps. Reset their state for the next records."""
+        """Return the columns that follow the column of timestamps, and reset their state for the next records."""
 
     @abstractmethod
     def _epoch_and_number(self, index: int) -> tuple[int, int]:

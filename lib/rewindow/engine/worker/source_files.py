@@ -128,7 +128,7 @@ class _File(NamedTuple):
 def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
     """Return the source's folder, and its files by path below the folder, in the order of the paths.
 
-    Each landing calls this for all files that were ever landed, so each file costs only one call of `stat`.
+    Each landing calls this for all files that were ever landed, so each file must cost only one call of `stat`.
     """
     # `Path` drops doubled and trailing slashes. So each path begins with the location.
     location = str(Path(spec.location))

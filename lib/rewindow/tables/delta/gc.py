@@ -2,8 +2,8 @@
 
 Files and reports of attempts that are dead according to the ledger are deleted at once. Two kinds of files are deleted only
 when they are older than the retention: files that were removed from a table, and files of attempts that no ledger row names
-(a verification, a snapshot or a repair that died). A file is never deleted only because it is not committed yet. Removed
-files of a log are deleted only if other files are proven to have their rows.
+(verifications, snapshots or repairs that died). A file is never deleted only because it is not committed yet. Removed files
+of a log are deleted only if other files are proven to have their rows.
 """
 
 from __future__ import annotations

@@ -222,7 +222,7 @@ def _commit(merge: _Merge, actions: Actions) -> None:
 
 
 def _first(due: Iterable[_Due], files_of: Callable[[_Due], Sequence[Any]]) -> list[_Due]:
-    """Return the first of the due groups: those that one commit merges, which together have about `_MOST_FILES` files."""
+    """Return the groups to merge in the next commit: the first due groups that together have about `_MOST_FILES` files."""
     first: list[_Due] = []
     count = 0
     for group in due:

@@ -20,8 +20,8 @@ The stored fold of the ledger ``X`` is one row of the partition ``fold:X``, and 
 property of the metrics view, states how many appends a stored fold of ``X`` covers. A command first reads the marks, which
 takes no Spark job. Then one query returns the folds and the rows after them, and Delta skips the files with earlier rows.
 
-Only the rows are authoritative. A fold that is missing, damaged, of another version or older than its mark is not used, and
-without a usable fold or without a mark, all rows are read.
+Only the rows are authoritative. A fold that is missing, damaged, of another version or older than its mark is not used. If
+there is no usable fold or no mark, all rows are read.
 """
 
 from __future__ import annotations

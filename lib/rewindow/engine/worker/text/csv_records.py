@@ -1,8 +1,8 @@
 """Tokenize blocks of CSV: refuse lines that Arrow would wrongly accept, then let Arrow split the lines into columns of text.
 
-Arrow's tokenizer is the fastest one with three properties (ADR-144): it distinguishes an empty value from a quoted empty
-value, reads bytes in memory, and gives the numbers of lines with too many or too few values. But it accepts three mistakes: a
-quote within a value, text after a closing quote, and a carriage return alone as the end of a line. A single regular
+Arrow's tokenizer is the fastest one with three properties (ADR-144). It distinguishes an empty value from a quoted empty
+value. It reads bytes in memory. It gives the numbers of lines with too many or too few values. But it accepts three mistakes:
+a quote within a value, text after a closing quote, and a carriage return alone as the end of a line. A single regular
 expression for a record finds them.
 """
 

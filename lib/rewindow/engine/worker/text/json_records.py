@@ -2,9 +2,10 @@
 
 `json_tokens` defines which lines are accepted, and reads lines one by one. This is slow, but most lines of a file look alike.
 So a line that `json_tokens` has accepted becomes a template: its text without its values. Another line matches the template
-if it has exactly this text between its values, and if each of its values is valid and of the same kind as the template's
-value at this place. The template comes from a valid object, so a line that matches is a valid object with the same fields.
-Many lines are matched at once. `json_tokens` reads all lines that match no template, or that have objects or lists as values.
+under two conditions. It has exactly the template's text between its values. Each of its values is valid, and of the same kind
+as the template's value at this place. The template comes from a valid object, so a line that matches is a valid object with
+the same fields. Many lines are matched at once. `json_tokens` reads all lines that match no template, or that have objects or
+lists as values.
 """
 
 from __future__ import annotations

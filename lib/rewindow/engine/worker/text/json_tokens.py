@@ -1,8 +1,8 @@
 """The exact grammar of JSON: which texts are accepted, and where their raw tokens are.
 
-The grammar is that of RFC 8259 with three further rules, which this module checks: a field occurs only once in an object, a
-string has no half surrogate pairs, and values are nested at most `MAX_DEPTH` levels deep. Python's scanner checks the grammar
-itself.
+The grammar is that of RFC 8259 with three further rules: a field occurs only once in an object, a string has no half
+surrogate pairs, and values are nested at most `MAX_DEPTH` levels deep. This module checks the three rules. Python's scanner
+checks the grammar itself.
 """
 
 from __future__ import annotations
