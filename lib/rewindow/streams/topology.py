@@ -46,10 +46,7 @@ _Topics = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class SubTopology:
-    """The part of a topology that one task runs: connected nodes and their stores.
-
-    A run processes sub-topologies by ``index``.
-    """
+    """The part of a topology that one task runs: connected nodes and their stores. A run processes parts by ``index``."""
 
     index: int
     nodes: tuple[Node, ...]
@@ -88,8 +85,7 @@ class Topology:
     nodes: dict[str, Node] = field(default_factory=dict)
     stores: dict[str, StoreBuilder] = field(default_factory=dict)
     reads: list[tuple[str, _Reads]] = field(default_factory=list)
-    """For each node by name, the columns that its code reads. They are checked against the logs; not part of the
-    fingerprint."""
+    """For each node by name, the columns that its code reads (to be checked); not part of the fingerprint."""
     lines: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Maps ``node NAME`` or ``store NAME`` to the ``file:line`` of user code that added the node or store, for messages."""
 
@@ -460,10 +456,7 @@ def _in_run_order(parts: list[list[Node]]) -> list[list[Node]]:
 
 
 def _node_lags(topology: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return each node's lag: for how many ms its ancestors may hold results back.
-
-    Of several paths, that with the largest lag counts.
-    """
+    """Return each node's lag: for how many ms its ancestors may hold results back. The path with the largest lag counts."""
     internal = _internal_topics(topology)
     lags: dict[str, int] = {}
     below: dict[str, int] = {}

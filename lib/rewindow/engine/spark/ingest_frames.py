@@ -186,7 +186,7 @@ def _converted(source: SourceColumn, zone: str) -> Expression:
 def _with_text_keys(value: Expression, kind: T.DataType) -> Expression:
     """Return a nested value in which the keys of maps are texts, written as `to_json` writes values of their type.
 
-    `to_json` itself would write such keys as Java's `toString` does.
+    `to_json` itself would write such keys as Java's toString does.
     """
     if not _has_other_keys(kind):
         return value

@@ -176,8 +176,7 @@ class SpillingMap:
     ) -> None:
         """``rows`` and ``changed`` belong to the store. ``expired_until`` returns the latest due time whose rows have expired.
 
-        Several maps may share a file and a ``budget``. The rows of each map then have another ``prefix``; all prefixes have
-        the same length.
+        Several maps may share a file and a ``budget``. Each then has a ``prefix`` of its own; all prefixes are equally long.
         """
         self._builder, self._file, self._rows, self._is_single = builder, file, rows, rows.is_single
         self._key_type, self._changed, self._codec = key_type, changed, codec_of(builder)
@@ -392,10 +391,7 @@ class SpillingMap:
         self.is_restoring = False
 
     def drop(self, key: Any) -> None:
-        """Delete a key's row from the spill, because the checkpoint has a later tombstone.
-
-        Only for stores of one row per key.
-        """
+        """Delete a key's row from the spill: the checkpoint has a later tombstone. Only for stores of one row per key."""
         if self.spill is not None:
             self.spill.delete([self._group_bytes(key)])
 
@@ -484,8 +480,7 @@ class SpillingMap:
     def _group_bytes(self, key: Any) -> bytes:
         """Return the bytes with which all rows of this key, and no other rows, begin. They sort as the bytes of the keys do."""
         start = self._prefix + self._rows.encode(key)
-        # Zero bytes are escaped, and two zero bytes mark the end. So the bytes of a key never begin with the bytes of another
-        # key.
+        # Zero bytes are escaped, and two zero bytes mark the end. So no key's bytes begin with another key's bytes.
         return start if self._is_single else start.replace(b"\0", b"\0\xff") + b"\0\0"
 
     def _bytes_of(self, row_key: Any) -> bytes:

@@ -50,8 +50,7 @@ from rewindow.tables.shared.paths import LANDINGS, safe_name
 
 _ATTEMPTS = 6
 _FILES_MAX, _BUCKET_FILES_MAX = 16, 4
-"""If a job or feed has more small files than this (on a disk, in a bucket), they are merged, so that reading takes
-milliseconds."""
+"""If a job or feed has more small files than this (on a disk, in a bucket), they are merged to make reading fast."""
 
 _SCHEMA = pa.schema(
     [
@@ -71,8 +70,7 @@ class _Snapshot:
 
     table: DeltaTable
     files: tuple[TableFile, ...]
-    """The files whose rows the stored fold does not cover. (A stored fold is a stored state that replaces a ledger's first
-    rows.)"""
+    """The files with the rows that the stored fold (the state after the ledger's first rows) does not cover."""
     known: Sequence[tuple[str, LedgerRow]]
     """For each row in these files, a pair: its stored text, and the row."""
     rows: StoredRows
@@ -330,13 +328,11 @@ SMALL_ROWS = 400
 
 _DIGEST = re.compile(r"/([0-9a-f]{32})\.parquet$")
 FOLDS = "_folds"
-"""The folder of the stored states (folds), below a ledger's table. Delta and Spark ignore paths that begin with an
-underscore."""
+"""The folder of the stored states (folds), below a ledger's table. Delta and Spark ignore paths with a leading underscore."""
 _CHECKED = "_checked_folds"
 """The folder with the digests of those stored states that were compared with the rows."""
 _Check = Callable[[str, Sequence[LedgerRow]], None]
-"""A function that gets the name and the rows of a ledger. It raises `InvariantError` (70) if the state that is stored for the
-ledger differs from the state that results from the rows."""
+"""Gets name and rows of a ledger. Raises `InvariantError` (70) if the stored state differs from that of the rows."""
 
 
 class LedgerFiles:
@@ -359,10 +355,7 @@ class LedgerFiles:
         self._read = {path: rows for path, rows in self._read.items() if path in paths}
 
     def rows(self, paths: Collection[str]) -> list[RowValues]:
-        """Return the rows of files, sorted by number.
-
-        If two files have the same row (with the same token), it is returned once.
-        """
+        """Return the rows of files, sorted by number. A row that two files have (with the same token) is returned once."""
         return sorted({row for path in paths for row in self.rows_of(path)}, key=lambda row: row[0])
 
     def rows_of(self, path: str) -> list[RowValues]:
@@ -477,10 +470,7 @@ def read_fold(folder: Folder, name: str) -> StoredFold | None:
 
 
 def check_once(folder: Folder, name: str, rows: Sequence[LedgerRow], check: _Check) -> None:
-    """Compare a ledger's stored state with its rows, unless a file says that this was already done.
-
-    Raises as ``check`` does.
-    """
+    """Compare a ledger's stored state with its rows, unless a file says that this was done. Raises as ``check`` does."""
     stored, _ = known_part(rows)
     # The check reads all rows. So for a ledger that is used for years, it would make every `gc` slower than the last.
     if stored is None or _was_checked(folder, name, stored):

@@ -299,7 +299,7 @@ class FileRefusals:
     def check_published(self, branch: str) -> None:
         """Check the journal, and the landings and runs that are published or still to be published. Raises as `run` would.
 
-        Two kinds of damage are accepted: a table that is gone, if `run` can publish it again from staged files, and a table
+        Two things are accepted: a table that is gone, if `run` can publish it again from staged files, and a table
         that an interrupted `republish` has created again.
         """
         self._check_logs()

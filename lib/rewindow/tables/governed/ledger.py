@@ -172,10 +172,7 @@ class SparkLedger:
         return self._look().recorded
 
     def hold(self, rows: Sequence[LedgerRow]) -> bool:
-        """Hold rows in memory until the next append or `flush` appends them.
-
-        Return False if another writer used their number.
-        """
+        """Hold rows in memory until the next append or `flush` appends them. Return False if their number is used."""
         check_numbered(self.name, rows)
         if self._look().rows != rows[0].seq - 1:
             self._look(afresh=True)
@@ -216,8 +213,7 @@ class SparkLedger:
                 break
             if ledger.rows != first_seq - 1:
                 raise not_next(self.name, ledger.rows, first_seq)
-            # Delta accepts any higher version of a transaction. Only an append with exactly the next number is a
-            # compare-and-set.
+            # Delta accepts any higher version of a transaction. Only with the next number is an append a compare-and-set.
             number = ledger.appends + 1
             try:
                 values = (self.name, number, kind, text, rows[0].recorded_at)
@@ -335,8 +331,7 @@ EVERY = 200
 """The state of a ledger is stored again (as its fold) after this many appends."""
 _PROPERTY = "rewindow.fold."
 _SLACK_MS = 24 * 3_600_000
-"""A report may have been recorded this long before the COMMIT of its run, because the two times come from clocks of different
-machines."""
+"""A report may have been recorded this long before the COMMIT of its run, because machines' clocks differ."""
 
 
 class RecordedVersion(NamedTuple):
