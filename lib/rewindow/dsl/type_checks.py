@@ -1,7 +1,7 @@
 """Checks of a topology's functions, conditions and joins against the types of the records, before any record is read.
 
-Only certain failures are reported: a name that no record has, a comparison that is never true, keys that are never equal.
-Functions are not called. Their bytecode shows which attributes of their arguments they read.
+Only code that is sure to fail is reported: a name that no record has, a comparison that is never true, keys that are never
+equal. Functions are not called. Their bytecode shows which attributes of their arguments they read.
 """
 
 from __future__ import annotations

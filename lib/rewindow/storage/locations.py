@@ -56,7 +56,7 @@ def use(uri: str, options: Mapping[str, str]) -> None:
     same bucket replace the former ones, which may have expired.
 
     Raises `ConfigError` (78) for settings that cannot work, for settings that let two writers commit the same version, and
-    for settings of another bucket than this process has opened under the URI.
+    for settings that lead to another bucket than the one that this process has opened under the URI.
     """
     uri, given = uri.rstrip("/"), {name.upper(): value for name, value in options.items()}
     _check(uri, given)

@@ -1,4 +1,4 @@
-"""Progress: it keeps the heartbeat of an attempt alive, in the command's process and in Spark's workers.
+"""Progress keeps the heartbeat of an attempt alive, in the command's process and in Spark's workers.
 
 Progress is made by steps of commands, finished tasks, and batches of records. In the command's process, a thread touches the
 heartbeat file as long as there was progress recently (`control.heartbeat`). A worker touches the file itself when it reads

@@ -230,8 +230,8 @@ def _topic_rows(
     frame = frame.where(offset.between(first, last) & partition.isin(sorted({task for _, task, _ in spans})))
     schema = arrow_schema((Column("offset", "long"), Column("timestamp", "long"), *columns))
     packing = Packing(number, tuple(spans), schema, readers, positions)
-    # Spark converts each column of each row. So the offset is part of the position, and only an offset too large for that has a
-    # column.
+    # Spark converts each column of each row. So the offset is part of the position. It has its own column only if it is too
+    # large for that.
     meta = [slices.alias(_POSITION), offset.alias("offset")]
     if positions.offset_bits:
         meta = [F.shiftleft(slices, positions.offset_bits).bitwiseOR(offset).alias(_POSITION)]

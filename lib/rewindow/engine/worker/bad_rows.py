@@ -76,7 +76,7 @@ _WHOLE = ("byte", "short", "integer", "long")
 def checks_units(write: LogWrite) -> bool:
     """Return whether to check the unit of a log's timestamps.
 
-    It is checked if they are integers without a declared unit, or come from a user's function.
+    The unit is checked if the timestamps are integers without a declared unit, or come from a user's function.
     """
     spec = write.spec
     if spec.is_output or spec.timestamp in spec.units:

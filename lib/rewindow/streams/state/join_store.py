@@ -6,8 +6,8 @@ Rules of this file:
    this order is part of the row key, so a restart restores the order.
 2. A `RecordStore` keeps a record until the record is removed.
 3. A `JoinStore` keeps a record while the store's clock is less than the record's timestamp plus the retention. The clock is the
-   highest timestamp put. Expired records are deleted at once. They need no tombstones, because the restored clock shows that
-   they have expired. A record that has already expired when it is put is dropped and counted.
+   highest timestamp that was put. Expired records are deleted at once. They need no tombstones, because the restored clock
+   shows that they have expired. A record that has already expired when it is put is dropped and counted.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Rules of this file:
 
 1. A version is valid from its timestamp until the next version of its key. A tombstone is a version, too: from its timestamp
    on, the key has no value.
-2. The store's clock is the highest timestamp put. The history starts at ``clock - history``. A version with an earlier timestamp
-   is refused and counted. A version with the timestamp of an existing version of its key replaces that version.
+2. The store's clock is the highest timestamp that was put. The history starts at ``clock - history``. A version with an earlier
+   timestamp is refused and counted. A version with the timestamp of an existing version of its key replaces that version.
 3. `get` returns the newest version. `get_as_of` returns the version that was valid at a given time. For a time before the
    history starts it returns None, unless the newest version was valid then.
 4. A version that no `get_as_of` can return any more is deleted. Readers cannot notice when this happens.

@@ -89,7 +89,7 @@ def _check_direct(path: str, table: DeltaTable) -> None:
 
 
 def _check_refusal(path: str, error: Exception) -> None:
-    """Raise the error for a table that delta-rs refuses to open because of its features; return if there is another reason.
+    """Raise an error if delta-rs refuses to open a table because of its features; do nothing if the reason is another.
 
     Raises `ConfigError` (78) for a table that a catalog manages, `StorageError` (74) for any other feature.
     """

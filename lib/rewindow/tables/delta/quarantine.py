@@ -1,4 +1,4 @@
-"""The quarantine as files. A feed's landing ledger names the files of each landing, and so those of replaced ones."""
+"""The quarantine as files. A feed's landing ledger names each landing's files, so those of replaced landings are known."""
 
 from __future__ import annotations
 

@@ -80,7 +80,10 @@ def _published(root: str, run: int) -> Iterator[pa.Table]:
 
 
 def with_run_counts(rows: pa.Table) -> pa.Table:
-    """Add metadata to rows: how many of them each run has. When the rows are written to a file, it is in the file's footer."""
+    """Add metadata to rows: how many of them each run has.
+
+    When the rows are written to a file, the metadata is in its footer.
+    """
     if "_run" not in rows.column_names:
         return rows
     counted = pc.value_counts(rows["_run"])

@@ -53,7 +53,7 @@ class TableFile(NamedTuple):
 
 
 def kept_by_merge(sizes: Sequence[int]) -> int:
-    """Return how many of the oldest files a merge leaves as they are. ``sizes``: those of a table's small files, in order.
+    """Return how many of the oldest files a merge leaves as they are. ``sizes``: the sizes of its small files, in order.
 
     A file is merged if the later files together are at least as large as it is. So each row is rewritten a few times, not in
     each merge. Few files are left, because each one is larger than all later files together.

@@ -103,7 +103,7 @@ def properties_of(spark: SparkSession, name: TableName) -> dict[str, str]:
 
 
 def _create_unless_created(spark: SparkSession, name: TableName, definition: str) -> None:
-    """Create a table. While another process creates it (or after that process died), Delta may refuse; then try again."""
+    """Create a table. While another process creates it (or if that process died), Delta may refuse. This then tries again."""
     for attempts_left in reversed(range(_LOOKS)):
         try:
             with mapped():

@@ -135,8 +135,8 @@ class CatalogFeedTables:
     def publish_steps(self, feed: str, lost: list[LostRows] | None = None) -> Iterator[str]:  # noqa: ARG002 - never any
         """Publish as `publish` does; yield the name of each commit before making it. Raises `StorageError` (74).
 
-        A commit that was already made and is only repeated yields no name. ``lost`` stays empty: no file of the quarantine
-        can be lost, because its rows are in the journal, as the rows of the logs are.
+        A commit that was already made and is only repeated yields no name. ``lost`` stays empty: the journal contains the
+        rows of the quarantine and of the logs, so no file of theirs can be lost.
         """
         ledger, generations_landed = self._tables.landings(feed), self._landed(feed)
         token, count = identity(ledger.read()), ledger.count

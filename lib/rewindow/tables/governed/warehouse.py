@@ -80,7 +80,7 @@ class CatalogTables:
     def command(self, *, feed: str, job: str | None = None) -> AbstractContextManager[None]:
         """Return the context manager of one landing or run.
 
-        Inside it, a single query reads all ledgers and reports it needs.
+        Inside it, a single query reads all ledgers and reports that are needed.
         """
         self.known_tables.clear()
         return self.own.command([feed_name(feed), *([job] if job else [])])

@@ -117,7 +117,7 @@ def rows_apart(first: Sequence[Row], second: Sequence[Row]) -> tuple[list[Row], 
 
 
 def _counted_rows(rows: Sequence[Row], comparable_rows: Sequence[Any], counts: Counter[Any]) -> list[Row]:
-    """Return ``rows`` of which each is kept only as often as ``counts`` says: the first ``counts[row]`` of equal rows."""
+    """Return some of ``rows``, in order: of rows that are equal, only the first ``counts[row]``."""
     taken = []
     for row, same in zip(rows, comparable_rows, strict=True):
         if counts[same] > 0:

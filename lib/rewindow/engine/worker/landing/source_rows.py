@@ -142,9 +142,12 @@ class RowReader:
     def latest(self, piece: Piece, group: pq.RowGroupMetaData) -> int | None:
         """Return an upper bound (epoch ms) of the arrivals in a row group of a file; None if its statistics give no bound.
 
-        The statistics give no bound in these cases. The arrivals come from the names of directories or from the table's
-        metadata. The column of arrivals has neither an integer type nor a time type. The largest arrival is an integer in
-        another unit than milliseconds. It is beyond the year 9999, so Python cannot represent it.
+        The statistics give no bound in these cases:
+
+        * The arrivals come from the names of directories or from the table's metadata.
+        * The column of arrivals has neither an integer type nor a time type.
+        * The largest arrival is an integer in another unit than milliseconds.
+        * The largest arrival is beyond the year 9999, which Python cannot represent.
         """
         source = self.sources[self.spec.arrived_at] if self.spec.arrived_at else None
         if source is None or source in dict(piece.values) or self.types[source] not in (*INTEGERS, *TIMES):

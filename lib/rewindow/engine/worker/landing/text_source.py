@@ -1,7 +1,7 @@
 """The text files of a landing. Each file is tokenized once: types, fields, arrivals and rows all come from the same pages.
 
-This process reads small files. It keeps their pages in memory up to a bound, and writes further pages to a scratch folder. Large
-files are divided among workers, which write pages to a folder that all workers reach.
+This process reads small files. It keeps their pages in memory up to a bound, and writes further pages to a scratch folder.
+Large files are divided among workers, which write pages to a folder that all workers can access.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class TextFiles:
         return [replace(self._read[key], piece=piece) for piece, key in keys.items()]
 
     def are_on_workers(self, pages: Iterable[Page | None]) -> bool:
-        """Return whether all pages are in files that workers reach, because workers wrote them."""
+        """Return whether all pages are in files that workers can access, because workers wrote them."""
         return self._is_divided and all(page is not None and page.batch is None for page in pages)
 
     def forget(self) -> None:

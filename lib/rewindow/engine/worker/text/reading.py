@@ -207,7 +207,7 @@ class TextRead:
 
 
 class Fault(NamedTuple):
-    """Why a pass ended: the line, from 0, what is wrong with it, and whether only this record is wrong, so it can be left out."""
+    """Why reading ended: the line (from 0), its fault, and whether only this record is wrong, so that it can be left out."""
 
     line: int
     reason: str
