@@ -24,7 +24,7 @@ AddFunction = Callable[[Any, Any, Any], Any]
 def keyed(stream: KStream, name: str) -> KStream:
     """Return the stream with each record in the partition of its key.
 
-    A stream whose keys were changed crosses a repartition with this name, which drops records with a null key.
+    If the keys of the stream were changed, it goes through a repartition with this name, which drops records with a null key.
     """
     return stream.repartition(name=name) if stream.is_rekeyed else stream
 
@@ -48,7 +48,7 @@ def aggregator_of(aggregate: AggregateSpec, aggregator: AddFunction | None, valu
 
 
 def check_functions(graph: Graph, node: str, made: Any, key: Any, value: Any, *, verb: str = "aggregate") -> None:
-    """Check the user's functions in the aggregator of a node, which takes records with these types: see `Graph.calls`."""
+    """Check the user's functions in the aggregator of a node that gets records with these types. See `Graph.calls`."""
     if isinstance(made, Several):
         for _, part in made.parts:
             check_functions(graph, node, part, key, value)

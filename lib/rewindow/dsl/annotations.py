@@ -1,4 +1,4 @@
-"""The functions that a verb is given: whether they take its arguments, and the types that they are annotated to return."""
+"""Checks of the functions that a verb is given: do they accept its arguments, and which types are they annotated to return?"""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def shown(given: object) -> str:
 
 
 def function_of(given: Any, verb: str, *arguments: str) -> Any:
-    """Return ``given``, the function that was passed to a verb, after checks. It is called with ``arguments``.
+    """Check ``given``, the function that was passed to a verb and is called with ``arguments``; return it.
 
-    Raises `TopologyError`, with file and line, if it is not callable or does not take that many arguments. The number is not
-    checked if no ``arguments`` are named.
+    Raises `TopologyError`, with file and line, if it is not callable or does not accept that many arguments. If ``arguments``
+    is empty, their number is not checked.
     """
     if not callable(given):
         raise TopologyError(
@@ -79,7 +79,7 @@ def _annotated_result(function: Callable[..., Any]) -> Any:
 
 
 def _with_columns(annotated: Any) -> Any:
-    """Return the type if it maps to columns, else None: values of another annotated type are stored as JSON text.
+    """Return the type if it maps to columns, else None. Values of an annotated type without columns are stored as JSON text.
 
     Raises `TopologyError` for an invalid decimal type.
     """

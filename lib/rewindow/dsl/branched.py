@@ -37,11 +37,10 @@ class BranchedKStream:
         name: str | None = None,
         chain: Callable[[KStream], KStream | None] | None = None,
     ) -> BranchedKStream:
-        """Add a branch for records for which ``predicate(key, value)`` is true, and the predicates of earlier branches are false.
+        """Add a branch for the records for which ``predicate(key, value)`` is true, and all earlier predicates are false.
 
-        ``chain`` is called with the branch's stream. The stream that it returns is in the result. If it returns None, the result
-        does not have this branch.
-        Raises `TopologyError` after the default branch, and for a name that is used twice.
+        ``chain`` is called with the branch's stream. The stream that it returns is in the result. If it returns None, the
+        result does not have this branch. Raises `TopologyError` after the default branch, and for a name that is used twice.
         """
         self.number += 1
         return self._add(predicate, name or str(self.number), chain)

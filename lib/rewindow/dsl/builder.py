@@ -31,24 +31,24 @@ class StreamsBuilder:
     def table(self, topic: str, *, store: StoreSpec, name: str | None = None) -> KTable:
         """Read a topic of the feed as a table: a key has the value of its last record, in offset order.
 
-        The rows are kept in ``store``. A null value is a tombstone: it deletes the row and is sent downstream. A record with a
-        null key is skipped and counted. An update whose timestamp is older than the row's still replaces the row, and the row
-        then has the older timestamp. With ``store=versioned_store(name, history=...)`` the table keeps its history, and the
-        current row of a key is that with the highest timestamp (KIP-889): see `versioned_store` and `KStream.join`. ``name``
-        names the node; the default is the store's name.
+        The rows are kept in ``store``. A null value is a tombstone: it deletes the row and is sent downstream. A record with
+        a null key is skipped and counted. An update also replaces a row with a later timestamp; the row then has the update's
+        timestamp. With ``store=versioned_store(name, history=...)`` the table keeps its history, and the current row of a key
+        is that with the highest timestamp (KIP-889): see `versioned_store` and `KStream.join`. ``name`` names the node; the
+        default is the store's name.
         """
         source = self._source(topic)
         key, value = LogType(topic, "key"), LogType(topic, "value")
         return kept_table(self._graph, source, key, value, store, name=name)
 
     def global_table(self, topic: str, *, store: StoreSpec, name: str | None = None) -> GlobalKTable:
-        """Read a topic of the feed as a global table: every task holds the rows of all partitions of the topic, in ``store``.
+        """Read a topic of the feed as a global table: every task keeps the rows of all partitions of the topic, in ``store``.
 
-        A stream joins the table by any key that it selects, without a repartition: see `KStream.join`. Each task processes the
-        table's records from all partitions together with its other records, in the order of timestamps. So a record is joined
-        with the state of the table at its place in this order (ADR-86). If timestamps are equal, the record of the topic that
-        the topology reads first comes first. The records of the table move no clock. A null value deletes the row; a record
-        with a null key is skipped and counted.
+        A stream joins the table by any key that it selects, without a repartition: see `KStream.join`. Each task processes
+        the table's records from all partitions together with its other records, in the order of timestamps. So a record is
+        joined with the state that the table has at the record's place in this order (ADR-86). If timestamps are equal, the
+        record of the topic that the topology reads first comes first. The table's records advance no clock. A null value
+        deletes the row; a record with a null key is skipped and counted.
 
         Each run sends the table's new records to all tasks, and each task restores the whole table. ``name`` names the node.
         Raises `TopologyError` for a store that is not key-value.

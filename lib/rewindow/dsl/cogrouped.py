@@ -32,10 +32,10 @@ class CogroupedKStream:
     """Several streams grouped by the same key, to be aggregated into one table (`KGroupedStream.cogroup`).
 
     All streams update the same aggregate in the same store, each with its own function, in the order in which the task
-    processes their records. Nulls are treated as in the aggregate of a single stream. Equal keys must be in the same partition,
-    as for a join, so a stream whose keys were changed crosses a repartition. The first stream is aggregated by the node
-    ``<store>-cogroup-agg-0``, the next by ``-1`` and so on; a repartition has the name of this node. The node
-    ``<store>-cogroup-merge`` sends the results.
+    processes their records. Nulls are treated as in the aggregate of a single stream. Equal keys must be in the same
+    partition, as for a join, so a stream whose keys were changed goes through a repartition. The first stream is aggregated
+    by the node ``<store>-cogroup-agg-0``, the second by ``<store>-cogroup-agg-1``, and so on. A stream's repartition has the
+    same name as its node. The node ``<store>-cogroup-merge`` sends the results.
     """
 
     inputs: tuple[_Input, ...]
@@ -78,12 +78,12 @@ class CogroupedKStream:
 class TimeWindowedCogroupedKStream:
     """Cogrouped streams by tumbling, hopping, sliding or unlimited window: see `TimeWindowedKStream`.
 
-    The highest timestamp of a record's own stream decides whether the record is late, as in Kafka. If another stream is further
-    ahead, the common store may have expired the record's window already. The record then starts the window again: the result
-    is sent but not stored (``expired-window-record-drop``). A store with a longer retention prevents this.
+    The highest timestamp of a record's own stream decides whether the record is late, as in Kafka. If another stream is
+    further ahead in time, the common store may have expired the record's window already. The record then starts the window
+    again. The result is sent but not stored (``expired-window-record-drop``). A longer retention of the store prevents this.
 
-    If a final result (`KTable.suppress`) is sent below, the highest timestamp of all the streams decides instead (D10). This
-    changes results, so adding such a suppress to a running job, or removing it, needs ``--accept-changes``.
+    If a suppress below (`KTable.suppress`) sends final results, the highest timestamp of all the streams decides instead
+    (D10). This changes results. So adding such a suppress to a running job, or removing it, needs ``--accept-changes``.
     """
 
     cogrouped: CogroupedKStream
@@ -139,13 +139,13 @@ class _Input(NamedTuple):
 
 
 def cogroup_input(grouped: KGroupedStream, aggregator: AddFunction) -> _Input:
-    """Return an input of a cogroup. Raises `TopologyError` if the aggregator does not take ``(key, value, aggregate)``."""
+    """Return an input of a cogroup. Raises `TopologyError` if the aggregator does not accept ``(key, value, aggregate)``."""
     return _Input(grouped, function_of(aggregator, "cogroup", "key", "value", "aggregate"))
 
 
 def _check_input(inputs: tuple[_Input, ...], grouped: KGroupedStream) -> None:
     first = inputs[0].grouped
-    # User code may pass anything.
+    # User code may pass any object.
     given: object = grouped
     if not isinstance(given, type(first)):
         raise TopologyError(

@@ -1,7 +1,7 @@
-"""The origins of the columns of a topology's outputs: from which columns of which logs they are computed, and how.
+"""The origins of the columns of a topology's outputs: the columns of logs from which they are computed, and how.
 
-A `Flow` is what flows along an edge of the topology: the columns of keys and values, each with its origins. Origins are known
-only for declarative operators. Below a node that calls a Python function of the user, no origin is known.
+A `Flow` describes the records on an edge of the topology: the columns of keys and values, each with its origins. Origins are
+known only for declarative operators, not below a node that calls a Python function of the user.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BUILT_IN = (Count, Sum, Min, Max, Mean, First, Last, Collect)
 
 @dataclass(frozen=True, slots=True)
 class OutputOrigins:
-    """The origins of an output's columns, by column name. ``rows`` are the log columns that decide which rows are written."""
+    """The origins of an output's columns, by column name. ``rows``: the log columns that decide which rows are written."""
 
     columns: Mapping[str, frozenset[Origin]]
     rows: frozenset[Origin]
@@ -58,7 +58,7 @@ def column_origins(topology: Topology, logs: LogShapes) -> dict[str, OutputOrigi
 
 
 class _Walk:
-    """Computes what flows out of each node, from the sources down. Each node is computed once."""
+    """Computes the flow out of each node, from the sources downwards. Each node is computed once."""
 
     def __init__(self, topology: Topology, logs: LogShapes) -> None:
         self._logs = logs
@@ -163,8 +163,8 @@ TIMESTAMP = "timestamp"
 class Origin:
     """A column of a log, and how a column or the rows of an output depend on this column.
 
-    ``how`` is a word of OpenLineage, such as ``IDENTITY`` or ``AGGREGATION``; ``described`` is the
-    expression. ``is_direct``: values are computed from the column, which does not only decide which rows are written.
+    ``how`` is a word of OpenLineage, such as ``IDENTITY`` or ``AGGREGATION``; ``described`` is the expression. ``is_direct``:
+    whether values are computed from the column. If not, the column only decides which rows are written.
     """
 
     topic: str
@@ -200,7 +200,7 @@ class Flow:
     """Whether values are rows whose fields are the columns ``value``. If not, a value is the value of one column."""
 
     def field(self, name: str) -> FlowColumn | None:
-        """Return the column of a field of the value, or None."""
+        """Return the column of a field of the value; None if there is none."""
         return next((column for column in self.value if column.name == name), None) if self.is_row else None
 
     def named(self, name: str) -> FlowColumn | None:
@@ -227,7 +227,7 @@ class Flow:
         return FlowColumn(name, computed(origins, str(expression)))
 
     def depending_on(self, columns: Iterable[FlowColumn], how: str, described: str) -> Flow:
-        """Return this flow with ``columns`` added to those that decide which records are sent. For ``how`` see `Origin`."""
+        """Return this flow with ``columns`` added to the columns that decide which records are sent. ``how``: see `Origin`."""
         origins = {
             Origin(origin.topic, origin.column, how, described, is_direct=False)
             for column in columns

@@ -1,4 +1,4 @@
-"""Changes to the nodes and stores above a node that sends only final results. They make these results complete (D10, D11)."""
+"""Changes to the nodes and stores above a node that sends only final results, so that these are complete (D10, D11)."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _CLOCKED = (CogroupMerge, WindowAggregate, SlidingAggregate, SessionAggregate)
 def keep_until_final(graph: Graph, node: str) -> None:
     """Extend the retention of all session and sliding window stores at and above a node, and share the clocks of cogroups.
 
-    A record may extend a session that ended exactly gap + grace before the clock. With Kafka's default retention, the store has
-    just expired this session, so the record begins a new session. Similarly, a new sliding window may need an older window that
-    the store has just expired. If every update is sent, downstream still gets all records. A final result, however, would lack
-    records. So these stores retain windows for one more millisecond.
+    A record may extend a session that ended exactly gap + grace before the clock. With Kafka's default retention, the store
+    has just expired this session, so the record begins a new session. Similarly, a new sliding window may need an older
+    window that the store has just expired. If every update is sent, no record is lost downstream. A final result, however,
+    would lack records. So these stores retain windows for one more millisecond.
     """
     for above in graph.topology.above(graph.topology.nodes[node]):
         supplier = above.supplier if isinstance(above, ProcessorNode) else None
         if isinstance(supplier, SessionAggregate | SlidingAggregate):
             keep_longer(graph, supplier.store)
         elif isinstance(supplier, CogroupMerge):
-            # In Kafka, each input of a cogroup has its own clock. A record that is late only by another input's clock would
-            # start its window again, because the common store has expired it. Then a second final result would be sent, made of
-            # one record.
+            # In Kafka, each input of a cogroup has its own clock. A record may be late only by another input's clock. Because
+            # the common store has expired the record's window, the record would start the window again. Then a second final
+            # result would be sent, which is made of a single record.
             _share_clock(graph, above.name)
 
 

@@ -43,7 +43,7 @@ JOIN = TypedBy("join", ("value",))
 class Graph:
     """A topology that is being built. ``counts`` maps a verb to the number of its unnamed nodes.
 
-    Nodes with state are always named by the user.
+    The user always names nodes with state.
     """
 
     fluent: FluentClasses
@@ -63,7 +63,7 @@ class Graph:
         holds_ms: int = 0,
         on_error: OnError = FAIL,
     ) -> str:
-        """Add a processor node and return its name. Without a name, the node is numbered: ``verb-1``."""
+        """Add a processor node and return its name. If ``name`` is None, the node gets a number: ``verb-1``."""
         name = name or self.number(verb)
         self.topology.add_processor(
             name, supplier, *parents, stores=stores, holds_ms=holds_ms, on_error=on_error, typed_by=typed_by
@@ -71,7 +71,7 @@ class Graph:
         return name
 
     def reads(self, node: str, function: Callable[..., Any], *arguments: Any) -> None:
-        """Record that a node calls ``function`` with arguments of these declared types, to be checked (see `dsl.type_checks`)."""
+        """Record that a node calls ``function`` with arguments of these declared types. `dsl.type_checks` checks it later."""
         self.topology.reads.append((node, FunctionReads(function, arguments)))
 
     def calls(
@@ -79,15 +79,18 @@ class Graph:
     ) -> None:
         """Check a function that a node calls with these arguments, given by name with their declared types.
 
-        Not ``with_key``: the node does not pass the ``key``. Raises `TopologyError` as `function_of` does. What the function
-        reads is checked later, as in `reads`.
+        ``with_key``: whether the node passes the ``key``. Raises `TopologyError` as `function_of` does. The attributes that
+        the function reads are checked later, as in `reads`.
         """
         if not with_key:
             del arguments["key"]
         self.reads(node, function_of(function, verb, *arguments), *arguments.values())
 
     def calls_method(self, node: str, supplier: Callable[[], Any], method: str, /, **arguments: Any) -> None:
-        """Check a method of a class that a verb was given: see `calls`. The objects that a function makes are not checked."""
+        """Check a method of a class that a verb was given: see `calls`.
+
+        If the verb was given a function that makes objects, these are not checked.
+        """
         if isinstance(supplier, type) and hasattr(supplier, method):
             self.calls(node, f"node {node!r}", getattr(supplier, method), self=None, **arguments)
 
@@ -105,7 +108,10 @@ class Graph:
         return self.add(verb, supplier, parent, name=name, stores=names, **options._asdict())
 
     def add_user_stores(self, node: str, stores: Iterable[StoreBuilder | str]) -> tuple[str, ...]:
-        """Add the stores that are not given by name, and return the names of all stores. ``node`` is for errors."""
+        """Add the stores that are not given by name, and return the names of all stores.
+
+        ``node``: the node's name, for messages.
+        """
         if isinstance(stores, str | StoreBuilder):
             raise TopologyError(
                 "stores-not-listed", "{node}: give its stores as a list, as in stores=[store]", node=node

@@ -36,7 +36,7 @@ class KGroupedStream:
 
     Without windows, no record is late. Each record updates the row of its key. Every update is sent downstream, with the
     largest timestamp of the key's records so far. A record without key or value is skipped and counted. If the keys were
-    changed above, records cross a repartition named after the store.
+    changed above, records go through a repartition named after the store.
     """
 
     stream: KStream

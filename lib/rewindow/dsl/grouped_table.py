@@ -27,8 +27,8 @@ class KGroupedTable:
 
     An update subtracts the old value of its row and adds the new value. Its result has the larger of the update's and the
     group's timestamps. A group without rows keeps its last aggregate, such as a count of 0. A tombstone is sent only if the
-    result is null. Updates cross a repartition that is named after the first store. All aggregates of the group share this
-    repartition.
+    result is null. Updates go through a repartition that is named after the store of the first aggregate. All aggregates of
+    the group share this repartition.
     """
 
     graph: Graph
@@ -69,11 +69,10 @@ class KGroupedTable:
         """Aggregate the current values of each group.
 
         ``aggregate`` is a built-in aggregate that can subtract a value (`Count`, `Sum`, `Mean`, `Collect`), a dictionary from
-        names to these, or an initializer. An initializer needs an ``adder(key, value, aggregate)`` and a
-        ``subtractor(key, value, aggregate)``; ``value`` declares the type of their results. If they return None, the group's row
-        is deleted. The last bits of a sum of floats depend on the order of additions and subtractions. ``name`` names the node;
-        the default is the store's name.
-        Raises `TopologyError` for an aggregate that cannot subtract.
+        names to these, or an initializer. An initializer needs an ``adder(key, value, aggregate)`` and a ``subtractor(key,
+        value, aggregate)``; ``value`` declares the type of their results. If one of these returns None, the group's row is
+        deleted. The last bits of a sum of floats depend on the order of additions and subtractions. ``name`` names the node;
+        the default is the store's name. Raises `TopologyError` for an aggregate that cannot subtract.
         """
         if adder is not None and subtractor is not None and callable(aggregate):
             made = CustomSubtractable(aggregate, adder, value or returned_type(adder), subtractor)
@@ -106,7 +105,7 @@ def _aggregated(grouped: KGroupedTable, made: Any, store: StoreSpec, name: str |
 
 
 def _shared_repartition(grouped: KGroupedTable) -> str | None:
-    """Return the source of the repartition of an earlier aggregate of the group, if its types are the same; else None."""
+    """Return the source of the repartition of an earlier aggregate of the group, if it has the same types; otherwise None."""
     topology, wanted = grouped.graph.topology, ((grouped.node,), grouped.key, ChangeType(grouped.value))
     for node in topology.nodes.values():
         if isinstance(node, SinkNode) and node.is_internal and (node.parents, node.key, node.value) == wanted:

@@ -1,6 +1,6 @@
 """Joins of a stream with a stream, a table or a global table, as nodes of the graph.
 
-A repartition drops records with a null key, except above a join that sends records without a match (KIP-962).
+A repartition drops records with a null key, unless a join below sends records without a match (KIP-962).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 JoinStores = StoreSpec | tuple[StoreSpec, StoreSpec]
-"""The stores of both sides: a base name or `Materialized` for both, or a pair ``(this side, other side)``."""
+"""The stores of both sides of a join: a base name or `Materialized` for both, or a pair ``(this side, other side)``."""
 
 
 _ValueJoiner = Callable[..., Any]
@@ -73,7 +73,7 @@ def join(
     left.graph.topology.reads.append((node, EqualKeys("join", left.key, other.key)))
     if unmatched.left:
         _let_null_keys_pass(left.graph, node)
-    # Only an outer join sends results under keys of the other side.
+    # Only an outer join sends results with keys of the other side.
     has_both_keys = unmatched.right and left.key != other.key
     key = EqualType((left.key, other.key)) if has_both_keys else left.key
     return replace(left, node=node, key=key, value=options.value or returned_type(joiner), is_rekeyed=False)
@@ -90,7 +90,7 @@ def check_builders(left: Graph, right: Graph, description: str) -> None:
 
 
 def check_keys(left: Any, right: Any, description: str) -> None:
-    """Raise `TopologyError` for keys of different Python types: equal keys might be in different partitions."""
+    """Raise `TopologyError` for keys of different Python types, because equal keys might be in different partitions."""
     if isinstance(left, type) and isinstance(right, type) and left is not right:
         raise TopologyError(
             "join-key-types-differ",
@@ -191,7 +191,7 @@ def _stream_join(
     )
     supplier = StreamJoin(windows, joiner, *stores, *unmatched)
     names = tuple(store for side in stores for store in side if store is not None)
-    # Results are only held back for records that wait for a partner.
+    # Results are held back only for records that wait for a partner.
     holds_ms = windows.holds_ms if any(side.unmatched for side in stores) else 0
     return graph.add("join", supplier, *parents, name=name, stores=names, typed_by=JOIN, holds_ms=holds_ms)
 
@@ -250,7 +250,7 @@ def _table_join(
 
 
 def _side(stream: KStream, name: str) -> KStream:
-    """Return one side of a join, through a repartition with this name if its keys were changed."""
+    """Return one side of a join. If its keys were changed, it goes through a repartition with this name."""
     if not stream.is_rekeyed:
         return stream
     node = stream.graph.topology.add_repartition(name, stream.node, key=stream.key, value=stream.value)
@@ -292,7 +292,7 @@ def _without_key(joiner: _ValueJoiner) -> Joiner:
 
 
 def _let_null_keys_pass(graph: Graph, join: str) -> None:
-    """Let records with a null key pass all repartitions above a left or outer join, because the join sends these records."""
+    """Let records with a null key pass all repartitions above a left or outer join, because the join sends them, too."""
     nodes = graph.topology.nodes
     for node in graph.topology.above(nodes[join]):
         if isinstance(node, ProcessorNode) and isinstance(node.supplier, KeyedOnly):

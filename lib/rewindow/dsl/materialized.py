@@ -23,7 +23,8 @@ class Materialized:
 
     name: str
     retention_ms: int | None = None
-    """In milliseconds; None means as long as the windows need. Ignored for key-value stores, which expire nothing (KIP-328)."""
+    """The retention in milliseconds; None means as long as the windows need. Ignored for key-value stores, which expire
+    nothing (KIP-328)."""
     ready_made: StoreBuilder | None = None
 
     @classmethod
@@ -35,7 +36,7 @@ class Materialized:
         if isinstance(store, StoreBuilder):
             made = cls(store.name, ready_made=store)
             return made if retention is None else made.with_retention(retention)
-        # User code may pass anything.
+        # User code may pass any object.
         given: object = store
         if not isinstance(given, str) or not given:
             raise TopologyError(
@@ -65,7 +66,7 @@ class Materialized:
         return replace(self, retention_ms=retention_ms)
 
     def retained_ms(self, needed_ms: int, default_ms: int | None = None) -> int:
-        """Return the retention of the store in ms. ``default_ms`` applies if the user gave none; its default is ``needed_ms``.
+        """Return the store's retention in ms. If the user gave none, it is ``default_ms`` or, if that is None, ``needed_ms``.
 
         Raises `TopologyError` if the given retention is less than ``needed_ms``.
         """

@@ -27,8 +27,8 @@ from rewindow.streams.state.stores import StoreBuilder
 class _LegacyVerbs:
     """The base of `KStream`, with the deprecated verbs. Each verb adds a node and returns the stream of the new node.
 
-    ``node`` is the name of the stream's node, ``key`` and ``value`` are its declared types. ``is_rekeyed``: keys may have
-    changed since the last repartition.
+    ``node`` is the name of the stream's node, ``key`` and ``value`` are its declared types. ``is_rekeyed``: whether keys may
+    have changed since the last repartition.
     """
 
     graph: Graph
@@ -111,8 +111,8 @@ class RecordVerbs(_LegacyVerbs):
     """The stateless verbs of `KStream`.
 
     A result has the timestamp and headers of its record, and results keep the order of their records. If a function raises an
-    exception, the run fails (exit code 65) with an error that names the node and the record. An argument that should be a
-    function and is not raises a `TopologyError`.
+    exception, the run fails (exit code 65) with an error that names the node and the record. Raises `TopologyError` for an
+    argument that should be a function, but is not.
     """
 
     def filter(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> Self:
@@ -124,11 +124,11 @@ class RecordVerbs(_LegacyVerbs):
         """Keep the records that satisfy a condition, as in ``where("amount >= 10")``.
 
         Conditions are a small subset of SQL. They may use the value's fields, ``key``, ``value`` and ``timestamp``
-        (`dsl.operators.conditions`). Unlike a function, a condition can be evaluated on whole columns.
-        Raises `ConfigError` for a text that cannot be parsed, or has more than 200 names and literals, 50 nested levels, or 100
-        digits in a number.
+        (`dsl.operators.conditions`). Unlike a function, a condition can be evaluated on whole columns. Raises `ConfigError`
+        for a text that cannot be parsed, and for a text with more than 200 names and literals, more than 50 nested levels, or
+        more than 100 digits in a number.
         """
-        # User code may pass anything.
+        # User code may pass any object.
         given: object = condition
         if not isinstance(given, str):
             raise TopologyError(
@@ -144,12 +144,12 @@ class RecordVerbs(_LegacyVerbs):
     def select(self, fields: str, *, name: str | None = None) -> Self:
         """Replace the value by a row of expressions, as in ``select("user, price * pieces as total")``.
 
-        Expressions are a small subset of SQL: fields, ``key``, ``value``, ``timestamp``, literals, and ``+ - *`` of
-        integers and floats (`dsl.operators.expressions`); ``as`` names a field. Unlike a function, expressions can be evaluated
-        on whole columns. A null value gives a row of null fields. The key does not change. Each field has the bounds of `where`.
-        Raises `ConfigError` for a text that cannot be parsed.
+        Expressions are a small subset of SQL: fields, ``key``, ``value``, ``timestamp``, literals, and ``+ - *`` of integers
+        and floats (`dsl.operators.expressions`); ``as`` names a field. Unlike a function, expressions can be evaluated on
+        whole columns. A null value gives a row of null fields. The key does not change. The bounds of `where` apply to each
+        field. Raises `ConfigError` for a text that cannot be parsed.
         """
-        # User code may pass anything.
+        # User code may pass any object.
         given: object = fields
         if not isinstance(given, str):
             raise TopologyError(
@@ -194,7 +194,7 @@ class RecordVerbs(_LegacyVerbs):
     def map_values(
         self, mapper: Callable[..., Any], *, with_key: bool = False, value: Any = None, name: str | None = None
     ) -> Self:
-        """Replace the value by ``mapper(value)``, or with ``with_key`` by ``mapper(key, value)``. The key does not change."""
+        """Replace the value by ``mapper(value)`` or, with ``with_key``, by ``mapper(key, value)``. The key does not change."""
         of = value or returned_type(mapper)
         stream = self._then("map-values", stateless.MapValues(mapper, with_key, of), name, value=of)
         return self._calling("map_values", stream, mapper, with_key=with_key)
@@ -207,7 +207,7 @@ class RecordVerbs(_LegacyVerbs):
         value: Any = None,
         name: str | None = None,
     ) -> Self:
-        """Replace the value by any number of values: ``mapper(value)``, or with ``with_key`` ``mapper(key, value)``."""
+        """Replace the value by any number of values: ``mapper(value)`` or, with ``with_key``, ``mapper(key, value)``."""
         stream = self._then("flat-map-values", stateless.FlatMapValues(mapper, with_key, value), name, value=value)
         return self._calling("flat_map_values", stream, mapper, with_key=with_key)
 
@@ -218,7 +218,10 @@ class RecordVerbs(_LegacyVerbs):
         return self._calling("select_key", stream, mapper)
 
     def peek(self, action: Callable[[Any, Any], None], *, name: str | None = None) -> Self:
-        """Call ``action(key, value)`` for each record, and pass the record on. If the task is retried, it is called again."""
+        """Call ``action(key, value)`` for each record, and pass the record on.
+
+        If the task is retried, the action is called again.
+        """
         return self._calling("peek", self._then("peek", stateless.Peek(action), name), action)
 
     def _calling(self, verb: str, stream: Self, function: Callable[..., Any], *, with_key: bool = True) -> Self:
@@ -227,7 +230,7 @@ class RecordVerbs(_LegacyVerbs):
         return stream
 
     def _then(self, verb: str, supplier: Callable[[], Processor], name: str | None, **types: Any) -> Self:
-        """Return the stream behind a new node, which makes keys or values of the given types, or passes them on."""
+        """Return the stream of a new node. Given types are those of new keys or values; other types are passed on."""
         typed_by = TypedBy(verb.replace("-", "_"), tuple(types))
         node = self.graph.add(verb, supplier, self.node, name=name, typed_by=typed_by)
         return replace(self, node=node, **types, is_rekeyed=self.is_rekeyed or "key" in types)

@@ -50,14 +50,15 @@ _MEANT = ("transform", "handle", "apply", "__call__")
 class KStream(RecordVerbs):
     """A stream of independent records.
 
-    ``key`` and ``value`` are the types of keys and values, which come from the log, from the annotated result of a function, or
-    from the arguments ``key=`` and ``value=``. Keys or values of an unknown type (None) are written as JSON text.
+    ``key`` and ``value`` are the types of keys and values. A type comes from the log, from the annotated result of a
+    function, or from the arguments ``key=`` and ``value=``. Keys or values of an unknown type (None) are written as JSON
+    text.
     """
 
     def merge(self, *others: KStream, name: str | None = None) -> KStream:
         """Merge streams of the same `StreamsBuilder`. Merged records are in the order in which the task processes them."""
         streams = (self, *others)
-        # User code may pass anything.
+        # User code may pass any object.
         given: tuple[object, ...] = streams
         for stream in given:
             if not isinstance(stream, KStream) or stream.graph is not self.graph:
@@ -80,12 +81,11 @@ class KStream(RecordVerbs):
     def foreach(self, action: Callable[..., Any], *, name: str) -> None:
         """Call ``action(key, value)``, or ``action(key, value, idempotency_key)``, for each record, and end the stream.
 
-        The action is called at least once for each record: a retried task and a repeated run call it again, for the
-        same records in the same order within the partition. The idempotency key identifies the call. It is the same in every
-        repetition, also in a `backfill` and if landings are grouped into other runs. It names the input and the node, as in
-        ``job/topic/partition/offset/name/n``: see `ProcessorContext.idempotency_key`. Pass the key to the system you write to,
-        so that a repeated call has no effect.
-        Raises `TopologyError` for any other signature.
+        The action is called at least once for each record. A retried task and a repeated run call it again, for the same
+        records, in the same order within the partition. The idempotency key identifies a call. It is the same in every
+        repetition, even in a `backfill`, and even if landings are divided into other runs. It names the input and the node,
+        as in ``job/topic/partition/offset/name/n`` (see `ProcessorContext.idempotency_key`). Pass the key to the system you
+        write to, so that a repeated call has no effect. Raises `TopologyError` for any other signature.
         """
         transform.calling(action)
         node = self.graph.add("foreach", transform.ForEach(action), self.node, name=name)
@@ -121,9 +121,10 @@ class KStream(RecordVerbs):
         """Run your own `Processor`. ``name`` identifies its schedules and its clock in checkpoints.
 
         ``stores`` lists new stores, or the names of stores that other nodes share. ``key`` and ``value`` declare the types of
-        the records that the processor forwards. ``holds`` is the longest time for which it holds a result back; the watermark
-        below is lowered by this time (D22). ``on_error`` is the policy for a record at which the processor fails: ``fail``,
-        ``retry 3``, ``quarantine`` or ``retry 3 quarantine``. The job's file may override the policy of any node.
+        the records that the processor forwards. ``holds`` is the longest time for which the processor holds a result back;
+        the watermark below is lowered by this time (D22). ``on_error`` is the policy for a record at which the processor
+        fails: ``fail``, ``retry 3``, ``quarantine`` or ``retry 3 quarantine``. The job's file may override the policy of any
+        node.
         """
         options = NodeOptions(PROCESS, to_ms(holds), OnError.parse(on_error))
         node = self.graph.add_user_processor("process", self.node, supplier, name, stores, options)
@@ -157,13 +158,13 @@ class KStream(RecordVerbs):
     ) -> KStream:
         """Send each record to the partition of its key, through an internal log named after ``name``.
 
-        Records with a null key belong to no partition, so they are dropped and counted. If a left or outer join below sends
-        such records, they are not dropped (KIP-962). ``partitioner(topic, key, value, partitions)`` may choose another partition:
-        it returns a number from 0 to ``partitions - 1``, or None for the partition of the key. Any other result fails the run
-        (exit code 65). Aggregates and joins below are correct only if the partitioner sends equal keys to one partition.
+        Records with a null key belong to no partition. They are dropped and counted, unless a left or outer join below sends
+        such records (KIP-962). ``partitioner(topic, key, value, partitions)`` may choose another partition: it returns a
+        number from 0 to ``partitions - 1``, or None for the partition of the key. Any other result fails the run (exit code
+        65). Aggregates and joins below are correct only if the partitioner sends equal keys to one partition.
         """
         key, value = key or self.key, value or self.value
-        # Named after the partitioner, because an error of the partitioner names this node.
+        # The node is named after the partitioner, because an error of the partitioner names the node.
         own = f"{name}-partitioner" if partitioner else None
         keyed_only = self.graph.add("keyed-only", stateless.KeyedOnly(), self.node, name=own)
         if partitioner is not None:
@@ -175,13 +176,14 @@ class KStream(RecordVerbs):
     def to_table(self, *, store: StoreSpec, name: str | None = None) -> KTable:
         """Interpret the records as updates of a table, as `StreamsBuilder.table` does. A null value is a tombstone.
 
-        If the keys were changed above, records cross a repartition named after the store. Null keys are dropped and counted.
+        If the keys were changed above, records go through a repartition named after the store. Records with a null key are
+        dropped and counted.
         """
         stream = keyed(self, materialized(store).name)
         return kept_table(stream.graph, stream.node, stream.key, stream.value, store, name=name)
 
     def group_by_key(self) -> KGroupedStream:
-        """Group by key. If the keys were changed above, records cross a repartition named after the aggregate's store."""
+        """Group by key. If the keys were changed above, records go through a repartition named after the aggregate's store."""
         return KGroupedStream(self)
 
     def group_by(
@@ -204,31 +206,33 @@ class KStream(RecordVerbs):
     ) -> KStream:
         """Inner-join with the records of another stream that are close in time, or with the current row of a table.
 
-        The result is ``joiner(left, right)``, or with ``with_key`` ``joiner(key, left, right)``. ``value`` declares the type of
-        the result; the default is the joiner's annotation. A record without key or value is skipped and counted. Equal keys must
-        be in the same partition, so a side whose keys were changed crosses a repartition named after the join's ``name``.
+        The result is ``joiner(left, right)`` or, with ``with_key``, ``joiner(key, left, right)``. ``value`` declares the type
+        of the result; the default is the joiner's annotation. A record without key or value is skipped and counted. Equal
+        keys must be in the same partition, so a side whose keys were changed goes through a repartition named after the
+        join's ``name``.
 
         **With a stream**, ``windows`` is required. A record of this stream at ``t`` joins records of the other stream from
-        ``t - before`` to ``t + after``, both inclusive. A bound before the epoch counts as 0, as in Kafka: if ``after`` is
-        -5 ms, a record at 3 ms joins partners at 0 ms. Late records are joined, too, while the other side's store retains
-        their partners, that is, up to before + after + grace behind the newest record of that store. A result has the larger of
-        the two timestamps. The results of one record are sent in the order of the partners' timestamps, then of their arrival.
-        If a stream is joined with itself, each record also joins itself. ``name`` names the node and the stores ``<name>-left``
-        and ``<name>-right``. ``store`` overrides the names of the stores: a base name, a `Materialized` with a retention, or a
-        pair for this side and the other.
+        ``t - before`` to ``t + after``, both inclusive. A bound before the epoch counts as 0, as in Kafka: if ``after`` is -5
+        ms, a record at 3 ms joins partners at 0 ms. Late records are joined, too, as long as the other side's store retains
+        their partners. It retains records up to before + after + grace behind its newest record. A result has the larger of
+        the two timestamps. The results of one record are sent in the order of the partners' timestamps, then of their
+        arrival. If a stream is joined with itself, each record also joins itself. ``name`` names the node and the stores
+        ``<name>-left`` and ``<name>-right``. ``store`` overrides the names of the stores: a base name, a `Materialized` with
+        a retention, or a pair for this side and the other.
 
         **With a table**, only the stream's records send results, with their own timestamps. A record joins the row that the
         table has when the record is processed. With a versioned table, a record joins the row that was valid at the record's
-        timestamp. With ``grace`` (KIP-923, versioned tables only), records wait in the store ``name`` until a record or the
-        watermark is ``grace`` ahead of them. Then they are joined in the order of timestamp, key bytes and arrival, without
-        their headers. A record that arrives after this time is joined at once. If stream and table have records with the same
-        timestamp, the record of the topic that the topology reads first is processed first.
+        timestamp. With ``grace`` (KIP-923, versioned tables only), a record waits in the store ``name`` until another record
+        or the watermark is ``grace`` ahead of it. Records that are due together are joined in the order of timestamp, key
+        bytes and arrival, without their headers. A record that arrives when its wait would already be over is joined at once.
+        If stream and table have records with the same timestamp, the record of the topic that the topology reads first is
+        processed first.
 
-        **With a global table**, the arguments are ``join(table, key_selector, joiner)``. A record joins the table's row with the
-        key ``key_selector(key, value)``, and no repartition is needed. The result has the record's own key, which may be null,
-        and its timestamp. A record is skipped and counted if it has no value or its selected key is null.
+        **With a global table**, the arguments are ``join(table, key_selector, joiner)``. A record joins the table's row with
+        the key ``key_selector(key, value)``, and no repartition is needed. The result has the record's own key, which may be
+        null, and its timestamp. A record is skipped and counted if it has no value or its selected key is null.
 
-        Raises `TopologyError`, with the fix, if windows, keys, stores or history do not fit.
+        Raises `TopologyError`, which states the fix, if windows, keys, stores or history do not fit.
         """
         return self._joined(other, INNER, joiner, joins.Options(windows, name, store, grace, with_key, value))
 
@@ -248,10 +252,11 @@ class KStream(RecordVerbs):
 
         With a table or a global table, the result without a match is sent at once. With a stream, a record first waits for a
         partner, in the store ``<name>-left-unmatched``. It waits until the join's clock (its highest timestamp so far, or the
-        watermark) exceeds ``timestamp + after + grace``. Then the result is sent once, with the record's own timestamp, and
-        before the results of the record that advanced the clock. A record that arrives after this time is sent at once (D12).
-        Results that are due together are sent in the order of timestamp, key bytes and arrival. A partner that arrives even
-        later is still joined, while the record is retained. The watermark below is lowered by before + after + grace (D22).
+        watermark) exceeds ``timestamp + after + grace``. Then the result is sent once, with the record's own timestamp,
+        before the results of the record that advanced the clock. A record that arrives when its wait would already be over is
+        sent at once (D12). Results that are due together are sent in the order of timestamp, key bytes and arrival. A partner
+        that arrives after the wait is still joined, as long as the record is retained. The watermark below is lowered by
+        before + after + grace (D22).
 
         A record of this stream without a key is sent as ``joiner(left, None)`` at once (KIP-962). With a global table, this
         applies to a record whose selected key is null. A record of the other stream without a key is skipped.
@@ -288,9 +293,9 @@ class KStream(RecordVerbs):
     ) -> None:
         """Write the records to a topic, which the job's configuration maps to a table.
 
-        ``topic`` may be a function ``topic(key, value)`` that returns the topic of each record, one of ``outputs``. If it returns
-        another name, the run fails (exit code 65), unless the job's file has another ``on_error`` for the node ``name``. ``key``
-        and ``value`` declare the types of the topic's columns.
+        ``topic`` may be a function ``topic(key, value)`` that returns the topic of each record, one of ``outputs``. If the
+        function returns another name, the run fails (exit code 65), unless the job's file has another ``on_error`` for the
+        node ``name``. ``key`` and ``value`` declare the types of the topic's columns.
         """
         types = {"key": key or self.key, "value": value or self.value}
         _add_sinks(self, topic, outputs, types, name)
@@ -308,7 +313,7 @@ class KStream(RecordVerbs):
 
 
 def _common(types: Iterable[Any]) -> Any:
-    """Return the common type of merged streams: their type if it is the same, else an `EqualType`, which is bound later."""
+    """Return the type of merged streams. If their types differ, return an `EqualType`, which is bound later."""
     different = list(dict.fromkeys(types))
     return different[0] if len(different) == 1 else EqualType(tuple(different))
 
@@ -364,10 +369,10 @@ def _declared(outputs: object) -> Sequence[str]:
 def _check_class(graph: Graph, node: str, supplier: Callable[[], Any], key: Any, value: Any) -> None:
     """Check the methods of a processor class, and record what its ``process`` reads, for records with these types.
 
-    Only classes are checked, not the processors that a supplier function makes. Raises `TopologyError` for a method that takes
-    other arguments than it is called with; for a ``process`` that contains ``yield``, because it would never run; for a class
-    without ``process`` that has a method with a similar name; and if ``process`` and ``process_batch`` are both defined. The
-    same checks apply to ``process_batch``.
+    Only classes are checked, not the processors that a supplier function makes. Raises `TopologyError` for a method that does
+    not accept the arguments with which it is called; for a ``process`` that contains ``yield``, because it would never run;
+    for a class without ``process`` that has a method with a similar name; and for a class with both ``process`` and
+    ``process_batch``. The checks of ``process`` also apply to ``process_batch``.
     """
     if not isinstance(supplier, type) or not issubclass(supplier, Processor):
         return

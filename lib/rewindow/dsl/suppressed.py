@@ -19,8 +19,8 @@ from rewindow.streams.duration import to_ms
 class BufferConfig:
     """How much a suppress may buffer, and what it does when the buffer is full.
 
-    A buffer is strict if it never emits early: it is unbounded, or it shuts down or spills when it is full. The size of an
-    entry in bytes is estimated with Kafka's formula, from the sizes of the encoded key and values (D24).
+    A buffer is strict if it never emits early, because it is unbounded, or shuts down or spills when it is full. The size of
+    an entry in bytes is estimated with Kafka's formula, from the sizes of the encoded key and values (D24).
     """
 
     bounds: Bounds = NO_BOUNDS
@@ -52,7 +52,7 @@ class BufferConfig:
     def shut_down_when_full(self) -> BufferConfig:
         """Fail the run (exit code 71, nothing committed) when a limit is exceeded.
 
-        The limit may be raised later: checkpoints stay valid.
+        The limit may be raised later, because checkpoints stay valid.
         """
         return self._when_full(BufferFull.SHUT_DOWN)
 
@@ -75,8 +75,8 @@ def max_records(record_limit: int) -> BufferConfig:
 def max_bytes(byte_limit: int) -> BufferConfig:
     """Return the configuration of a buffer of at most this many bytes. By default it emits early when it is full.
 
-    The size of an entry is 28 bytes plus the bytes of its key, topic, headers, new value, the value that was last sent, and the
-    old value if that differs (D24).
+    The size of an entry is 28 bytes plus the bytes of its key, its topic, its headers, its new value, the value that was last
+    sent and, if it differs from that, the old value (D24).
     """
     return BufferConfig(Bounds(bytes=_limit(byte_limit, "max_bytes"), when_full=BufferFull.EMIT_EARLY))
 
@@ -88,7 +88,7 @@ def unbounded() -> BufferConfig:
 
 @dataclass(frozen=True, slots=True)
 class Suppressed:
-    """The configuration of a suppress. It holds updates for ``limit_ms``, or if that is None until their window closes."""
+    """The configuration of a suppress. It holds updates for ``limit_ms`` or, if that is None, until their window closes."""
 
     limit_ms: int | None = None
     buffer: BufferConfig = _UNBOUNDED
@@ -104,8 +104,8 @@ def until_window_closes(buffer: BufferConfig | None = None, *, name: str | None 
     """Emit one final result for each key and window, when the window and its grace period are over.
 
     Results are sent in the order of window end and key bytes, each with the timestamp of its last update. If the row of a
-    window was deleted before the window closes, nothing is sent.
-    Raises `TopologyError` for a buffer that is not strict, because a result that is emitted early is not final.
+    window is deleted before the window closes, no result is sent. Raises `TopologyError` for a buffer that is not strict,
+    because a result that is emitted early is not final.
     """
     given = _buffer(buffer, "until_window_closes")
     if not given.is_strict:
@@ -126,10 +126,10 @@ def until_time_limit(
 ) -> Suppressed:
     """Wait this long for further updates of a key, then emit the key's last update. ``"0s"`` emits every update at once.
 
-    By default the time counts from the first buffered update, and later updates do not restart it (D9). With
-    ``buffer_time="latest"`` every update restarts the time, as in the examples of KIP-328. With ``"window_start"`` the time
-    counts from the start of the key's window (D23). Tombstones are buffered and emitted like other updates. Results are sent in
-    the order of buffer time and key bytes. Raises `ConfigError` for a negative time and an unknown ``buffer_time``.
+    By default the time counts from the first buffered update of a key, and later updates do not restart it (D9). With
+    ``buffer_time="latest"``, every update restarts the time, as in the examples of KIP-328. With ``"window_start"``, the time
+    counts from the start of the key's window (D23). Tombstones are buffered and emitted like other updates. Results are sent
+    in the order of buffer time and key bytes. Raises `ConfigError` for a negative time or an unknown ``buffer_time``.
     """
     limit_ms = to_ms(time_to_wait_for_more_events)
     if limit_ms < 0:

@@ -38,8 +38,8 @@ class KTable:
     """A table: the current value of each key. Every update is sent downstream, because there is no record cache.
 
     ``key`` and ``value`` are the types of keys and values; None if unknown. ``windows`` is set for a windowed table. ``view``
-    looks up the current value of a key, for joins. ``knows_old`` says whether an update contains the value that was last sent
-    for its key, which `filter`, `group_by` and `suppress` need. Only the result of some joins lacks this value: see `join`.
+    looks up the current value of a key, for joins. ``knows_old``: whether an update contains the value that was last sent for
+    its key. `filter`, `group_by` and `suppress` need this value. Only the results of some joins lack it (see `join`).
     """
 
     graph: Graph
@@ -55,9 +55,9 @@ class KTable:
     ) -> KTable:
         """Keep the rows for which ``predicate(key, value)`` is true. A row that no longer matches becomes a tombstone.
 
-        An update sends nothing if neither the old nor the new row matches. Exception: a versioned table then sends a tombstone,
-        because its updates may be out of order, so the old row may not be the row that was last sent (KIP-914). With ``store``,
-        the matching rows are kept in a store. Results have the timestamps of the updates.
+        An update is not sent if neither the old nor the new row matches. Exception: for a versioned table, a tombstone is
+        sent in this case. Its updates may be out of order, so the old row may not be the row that was last sent (KIP-914).
+        With ``store``, the matching rows are kept in a store. Results have the timestamps of the updates.
         """
         return self._filtered(predicate, store, name, negate=False)
 
@@ -76,10 +76,10 @@ class KTable:
         value: Any = None,
         name: str | None = None,
     ) -> KTable:
-        """Replace each value by ``mapper(value)``, or with ``with_key`` by ``mapper(key, value)``.
+        """Replace each value by ``mapper(value)`` or, with ``with_key``, by ``mapper(key, value)``.
 
-        A tombstone stays a tombstone. If the mapper returns None, a tombstone is sent. With ``store``, the mapped values are kept
-        in a store. ``value`` declares their type. Results have the timestamps of the updates.
+        A tombstone stays a tombstone. If the mapper returns None, a tombstone is sent. With ``store``, the mapped values are
+        kept in a store. ``value`` declares their type. Results have the timestamps of the updates.
         """
         derive = mapper if with_key else lambda _key, value: mapper(value)
         typed_by, value = TypedBy("map_values", ("value",)), value or returned_type(mapper)
@@ -96,15 +96,16 @@ class KTable:
         store: StoreSpec | None = None,
         value: Any = None,
     ) -> KTable:
-        """Replace each value by what your `ValueTransformerWithKey` returns; it may have ``stores`` and schedules (KIP-292).
+        """Replace each value by the result of your `ValueTransformerWithKey`, which may have stores and schedules (KIP-292).
 
         Unlike a mapper of `map_values`, the transformer is also called for tombstones, and may return a value for them. With
         ``store``, the results are kept in a store. ``value`` declares their type. Results have the timestamps of the updates.
 
         Without ``store``, the transformer may be called more often. If a verb below needs old values (`filter`, `group_by`,
-        `suppress`, left, outer and foreign-key joins), it is also called for the old value of an update, after the new value. A
-        join below calls another instance of the transformer for each row that it looks up. So give a transformer with state a
-        ``store``. If a transformer has ``stores``, a join below can only look up its rows if it has a ``store``.
+        `suppress`, left, outer and foreign-key joins), the transformer is also called for the old value of an update, after
+        the new value. A join below calls another instance of the transformer for each row that it looks up. So give a
+        ``store`` to a transformer with state. If a transformer has ``stores``, a join below can look up its rows only if it
+        also has a ``store``.
         """
         return _transform_values(self, supplier, name=name, stores=stores, store=store, value=value)
 
@@ -143,24 +144,24 @@ class KTable:
     ) -> KTable:
         """Inner-join with another table: ``joiner(value, other_value)`` for keys that both tables have.
 
-        With ``with_key``, the result is ``joiner(key, value, other_value)``, where the key is that of this table's row.
-        An update of either table sends the joined row; a deletion sends a tombstone. Both have the larger of the two rows'
-        timestamps. While the other table lacks the row, nothing is sent. While the other table has the row, a repeated tombstone
-        is sent again. With ``store``, the joined rows are kept in a store. ``value`` declares their type. Late updates of a
-        versioned table are dropped and counted. Both tables must be partitioned in the same way: the same feed, the same key.
+        With ``with_key``, the result is ``joiner(key, value, other_value)``, with the key of this table's row. An update of
+        either table sends the joined row; a deletion sends a tombstone. Both have the larger of the two rows' timestamps. As
+        long as the other table lacks the row, nothing is sent. As long as it has the row, each repeated tombstone is sent
+        again. With ``store``, the joined rows are kept in a store. ``value`` declares their type. Late updates of a versioned
+        table are dropped and counted. Both tables must be partitioned in the same way: the same feed, the same key.
 
-        One update may reach both sides, if a table is joined with itself or with its own filter. It is then joined twice, each
-        time with the value that the other side has at that moment, and both results are sent. Deleting a row from both sides
-        sends nothing. Without ``store``, the updates of such a join do not contain the value that was last sent.
+        One update may reach both sides, if a table is joined with itself or with its own filter. It is then joined twice,
+        each time with the value that the other side has at that moment, and both results are sent. Deleting a row from both
+        sides sends nothing. Without ``store``, the updates of such a join do not contain the value that was last sent.
 
         With ``foreign_key``, each row is joined with the row of the other table whose key is ``foreign_key(key, value)``
         (KIP-213). The result must be kept in ``store``. An update of the other table sends all rows that refer to the updated
-        row, with the timestamp of the update. A row whose foreign key is null or not found is not in the result; if the result
-        may have had the row before, a tombstone is sent. The join consists of three sub-topologies linked by internal logs, so
-        of several updates of a row in one epoch perhaps only the last is joined. Tables of the same sub-topology must be
-        separated first, with ``other.to_stream().repartition(name=...).to_table(store=...)``. The names of the join's stores
-        begin with ``name``, by default the name of ``store``: ``<name>-left`` (a copy of this table), ``<name>-subscribers`` and
-        ``<name>-updates``.
+        row, with the timestamp of the update. A row whose foreign key is null or not found is not in the result. If the
+        result may have had the row before, a tombstone is sent. The join consists of three sub-topologies linked by internal
+        logs. So if a row has several updates in one epoch, it may be that only the last is joined. Tables of the same
+        sub-topology must be separated first, with ``other.to_stream().repartition(name=...).to_table(store=...)``. The names
+        of the join's stores begin with ``name``, by default the name of ``store``: ``<name>-left`` (a copy of this table),
+        ``<name>-subscribers`` and ``<name>-updates``.
 
         Raises `TopologyError` if a table keeps no values to look up, or for a foreign key without ``store``.
         """
@@ -196,14 +197,14 @@ class KTable:
     def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable:
         """Hold updates back and send only a key's last update: see `until_window_closes`, `until_time_limit` (KIP-328).
 
-        The buffer's clock is the highest timestamp of the updates that reached the buffer. A result has the timestamp of its
-        last update, and its old value is the value that was last sent for its key (D13). ``name`` (or the configuration's name)
-        names the node and its buffer; the default is ``<parent>-suppress``. A named suppress can be added to a running job,
-        where its buffer is empty at first. It can be removed while its buffer is empty. A time limit of zero disables it.
+        The buffer's clock is the highest timestamp of the updates that have reached it. A result has the timestamp of its
+        last update, and its old value is the value that was last sent for its key (D13). ``name`` (or the configuration's
+        name) names the node and its buffer; the default is ``<parent>-suppress``. A named suppress can be added to a running
+        job. Its buffer is then empty at first. It can be removed while its buffer is empty. A time limit of zero disables it.
         Raises `TopologyError` if the configuration needs windows and the table has none, and for a versioned table, whose
         late updates do not change its current value.
         """
-        # User code may pass anything.
+        # User code may pass any object.
         given: object = suppressed
         if not isinstance(given, Suppressed):
             raise TopologyError(
@@ -259,7 +260,7 @@ class KTable:
         store: StoreSpec | None,
         **options: Any,
     ) -> KTable:
-        # User code may pass anything.
+        # User code may pass any object.
         given: object = other
         if not isinstance(given, KTable) or given.graph is not self.graph:
             raise TopologyError(
@@ -317,7 +318,7 @@ class KTable:
         return replace(self, node=node, value=value, view=StoreView(kept.name), knows_old=True)
 
     def check_old(self, verb: str) -> None:
-        """Make the nodes above send old values, for a verb that needs the value last sent for a key.
+        """Make the nodes above send old values, for a verb that needs the value that was last sent for a key.
 
         Raises `TopologyError` if the table's updates do not contain this value.
         """
@@ -379,8 +380,8 @@ def _transform_values(
 def _ask_for_old_values(topology: Topology, name: str) -> None:
     """Make the transformers above a node transform old values as well as new values, as in Kafka.
 
-    Walks up through joins, suppresses and nodes that derive values without a store. Stops at other nodes: these send old values
-    anyway, because they read them from their stores.
+    Goes up through joins, suppresses and nodes that derive values without a store. Stops at other nodes, which send old
+    values anyway, because they read them from their stores.
     """
     node = topology.nodes[name]
     supplier = node.supplier if isinstance(node, ProcessorNode) else None

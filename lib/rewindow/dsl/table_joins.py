@@ -37,7 +37,7 @@ Joiner = Callable[..., Any]
 
 In left and outer joins, the value of a missing row is None."""
 ForeignKey = Callable[[Any, Any], Any]
-"""``foreign_key(key, value)`` returns the key of a row in the other table, or None."""
+"""``foreign_key(key, value)`` returns the key of a row in the other table; None for no row."""
 
 
 class Unmatched(NamedTuple):
@@ -176,7 +176,7 @@ def join_by_foreign_key(
 def _is_below(topology: Topology, node: str, view: TableView) -> bool:
     """Return whether a store of the view is written by a node above ``node``.
 
-    An update of that store is then in the view before it reaches ``node``, so that it is joined twice.
+    If so, an update of that store is in the view before it reaches ``node``, so it is joined twice.
     """
     upstream, waiting = {node}, [node]
     while waiting:

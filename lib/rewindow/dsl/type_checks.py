@@ -1,7 +1,7 @@
-"""Checks of the functions, conditions and joins of a topology against the types of the records, before any record is read.
+"""Checks of a topology's functions, conditions and joins against the types of the records, before any record is read.
 
-Only what would certainly fail is reported: a name that no record has, a comparison that is never true, keys that are never
-equal. Functions are not called: their bytecode shows which attributes of their arguments they read.
+Only code that is sure to fail is reported: a name that no record has, a comparison that is never true, keys that are never
+equal. Functions are not called. Their bytecode shows which attributes of their arguments they read.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DEFENSIVE = frozenset(("hasattr", "getattr", "isinstance", "type", "_fields"))
 
 
 class ReadsError(ConfigError):
-    """The code of a topology reads a name that its records do not have, or compares what cannot be equal (78)."""
+    """The code of a topology reads a name that its records do not have, or compares values that cannot be equal (78)."""
 
 
 class RecordOf(NamedTuple):
@@ -49,7 +49,10 @@ class RecordOf(NamedTuple):
 
 
 class _Argument(NamedTuple):
-    """The class of an argument. For a record or windowed key, ``parts`` maps attributes to the classes of their values."""
+    """The class of an argument.
+
+    If it is a record or windowed key, ``parts`` maps its attributes to the classes of their values.
+    """
 
     of: Any
     parts: Mapping[str, _Argument | None] = {}
@@ -57,7 +60,7 @@ class _Argument(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FunctionReads:
-    """A function that a node calls with arguments of these declared types. None means that a type is unknown."""
+    """A function that a node calls with arguments of these declared types. A type of None is unknown."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
@@ -143,7 +146,7 @@ class EqualKeys:
 
 
 def _check_types(condition: Condition, compare: Compare, types: Mapping[str, type[Any] | None]) -> None:
-    """Raise `ReadsError` for a comparison that is never true, or that Python cannot do."""
+    """Raise `ReadsError` for a comparison that is never true, or for which Python raises an error."""
     left, right = (
         type(term.constant) if isinstance(term, Literal) else types.get(term.name)
         for term in (compare.left, compare.right)
@@ -215,14 +218,14 @@ def _may_handle_errors(code: CodeType) -> bool:
 def _attributes(code: CodeType, arguments: Mapping[str, _Argument | None]) -> Iterator[tuple[Any, str, int]]:
     """Yield ``(class, attribute, line)`` for each attribute that a function reads from an argument of that class.
 
-    The attribute is ``['key']`` for a subscript. A local variable that is assigned once, from an argument or an attribute of an
-    argument, counts as an argument. Functions and comprehensions in the function are read, too.
+    The attribute is ``['key']`` for a subscript. A local variable that is assigned once, from an argument or an attribute of
+    an argument, counts as an argument. Functions and comprehensions in the function are searched, too.
     """
     steps = list(dis.get_instructions(code))
     stored = [name for part in _codes(code) for step in dis.get_instructions(part) for name in _stored(step)]
     variables = {name: argument for name, argument in arguments.items() if name not in stored}
-    # `top` is the argument that is on top of the stack after the last instruction. If that instruction loaded a constant,
-    # `below` is the argument under the constant.
+    # `top` is the argument on top of the stack after the last instruction. If that instruction loaded a constant, `below` is
+    # the argument below the constant.
     top: _Argument | None = None
     below: _Argument | None = None
     constant: Any = None
@@ -246,7 +249,7 @@ def _attributes(code: CodeType, arguments: Mapping[str, _Argument | None]) -> It
 
 
 def _loaded(step: dis.Instruction) -> str:
-    """Return the name of the local variable that an instruction loads on top of the stack; empty if it loads none."""
+    """Return the name of the local variable that an instruction loads on top of the stack; an empty text if it loads none."""
     if step.opname == "LOAD_DEREF":
         return str(step.argval)
     if step.opname.endswith(("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_FAST_BORROW_LOAD_FAST_BORROW")):
@@ -277,7 +280,7 @@ def _lacks(of: Any, attribute: str, keys: Iterable[str]) -> ReadsError:
             "the value is a row, not a dict: write its fields as attributes, as in row.{field}",
             field=fields[0],
         )
-    # `columns:` helps everywhere: the joiner of a foreign key gets only the key of its first table.
+    # The fix `columns:` always helps. `with_key=True` does not: the joiner of a foreign key gets only the key of its first table.
     in_key = "not a field of the value: read the key (`with_key=True`), or land it as a field, too (`columns:`)"
     fix = named_key(attribute, [*keys], in_key) or _near(attribute, fields)
     return ReadsError(

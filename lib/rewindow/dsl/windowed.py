@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 class TimeWindowedKStream:
     """A stream grouped by key and window: tumbling, hopping, sliding or unlimited (KIP-328, KIP-450).
 
-    The node's clock is the highest timestamp of its records so far; skipped records do not advance it. A window closes when the
-    clock reaches end + grace; a sliding window closes when the clock exceeds end + grace. A late record is dropped, and counted
-    once for each closed window. Records with a null key are skipped. Records with a null value are skipped in sliding windows
-    and aggregated in other windows. A result has the largest timestamp of its records.
+    The node's clock is the highest timestamp of its records so far; skipped records do not advance it. A window closes when
+    the clock reaches end + grace. A sliding window closes only when the clock exceeds end + grace. A late record is dropped,
+    and counted once for each closed window. Records with a null key are skipped. Records with a null value are skipped in
+    sliding windows and aggregated in other windows. A result has the largest timestamp of its records.
     """
 
     stream: KStream
@@ -99,9 +99,10 @@ class TimeWindowedKStream:
 class SessionWindowedKStream:
     """A stream grouped by key and session: records that are at most the gap apart.
 
-    A record merges all sessions that are at most the gap away from it. For each merged session a tombstone is sent, and then the
-    new session. Each has the end of its session as timestamp. A record is late if the node's clock exceeds end + gap + grace of
-    the session that it would make; it is then dropped and counted. Records with a null key are skipped.
+    A record merges all sessions that are at most the gap away from it. A tombstone is sent for each merged session, and then
+    the new session. Each has the end of its session as timestamp. A record is late if the node's clock exceeds end + gap +
+    grace, where end is that of the session that the record would make. A late record is dropped and counted. Records with a
+    null key are skipped.
     """
 
     stream: KStream
@@ -122,7 +123,7 @@ class SessionWindowedKStream:
     def reduce(
         self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None, name: str | None = None
     ) -> KTable:
-        """Combine the values of each session with ``reducer(aggregate, value)``, and also the aggregates of merged sessions."""
+        """Combine the values of each session, and the aggregates of merged sessions, with ``reducer(aggregate, value)``."""
         stream = replace(self.stream, value=value) if value else self.stream
         return replace(self, stream=stream).aggregate(Reduce(function_of(reducer, "reduce")), store=store, name=name)
 
@@ -187,7 +188,7 @@ def check_windows(windows: object) -> None:
 
 
 def check_made(windows: Any) -> None:
-    """Raise `TopologyError` for windows made without ``of``, whose durations are still text."""
+    """Raise `TopologyError` for windows that were made without ``of``. Their durations are still texts."""
     if any(not isinstance(getattr(windows, field.name), int | None) for field in fields(windows)):
         raise TopologyError(
             "windows-made-without-of",

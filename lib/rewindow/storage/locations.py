@@ -1,7 +1,8 @@
-"""Storage locations: local folders and buckets, the settings with which a bucket is opened, and the files in a folder.
+"""Storage locations: local folders and buckets, the settings that are needed to open a bucket, and the files in a folder.
 
-Two clients open a bucket: delta-rs commits, Arrow reads and writes files. Both use the target's ``storage_options``, then
-the environment. The driver sends the ``storage_options`` to workers, which read the rest from their own environment.
+Two clients open a bucket: delta-rs commits, Arrow reads and writes files. Both take their settings from the target's
+``storage_options`` and, if not there, from the environment. The driver sends the ``storage_options`` to workers, which take
+all other settings from their own environment.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pyarrow import fs
 from rewindow.errors import AccessError, ConfigError, RewindowError, StorageError, one_line
 
 BUCKETS = ("s3", "s3a", "gs", "abfss")
-"""The URI schemes that may hold a warehouse: Arrow can open them, and delta-rs commits with put-if-absent."""
+"""The URI schemes that a warehouse may have: Arrow can open them, and delta-rs commits to them with put-if-absent."""
 
 _S3 = ("s3", "s3a")
 _ENDPOINT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
@@ -29,7 +30,10 @@ _REFUSED = re.compile(r"\b40[13]\b|Forbidden|AccessDenied|ACCESS_DENIED|Unauthor
 
 
 class _Origin(NamedTuple):
-    """What distinguishes S3-compatible buckets with the same URI. Other URIs are unique: Azure's contain the account."""
+    """What distinguishes S3-compatible buckets that have the same URI.
+
+    Other URIs are unique, as Azure's contain the account.
+    """
 
     endpoint: str = ""
     region: str | None = None
@@ -46,13 +50,13 @@ def is_uri(path: str) -> bool:
 
 
 def use(uri: str, options: Mapping[str, str]) -> None:
-    """Register the settings for everything below a URI. The environment supplies settings that are not given.
+    """Register the settings for all paths below a URI. Settings that are not given come from the environment.
 
     A process opens only one bucket under each URI, because tables are cached by URI (`delta.handle`). New credentials for the
     same bucket replace the former ones, which may have expired.
 
-    Raises `ConfigError` (78) for settings that cannot work, that let two writers commit the same version, or that lead to
-    another bucket than the one that this process has opened under the URI.
+    Raises `ConfigError` (78) for settings that cannot work, for settings that let two writers commit the same version, and
+    for settings that lead to another bucket than the one that this process has opened under the URI.
     """
     uri, given = uri.rstrip("/"), {name.upper(): value for name, value in options.items()}
     _check(uri, given)
@@ -71,7 +75,7 @@ def use(uri: str, options: Mapping[str, str]) -> None:
 
 
 def known() -> Mapping[str, Mapping[str, str]]:
-    """Return the registered settings, for `adopt` in another process. They may contain secrets: never show them."""
+    """Return the registered settings, for `adopt` in another process. They may contain secrets, so never show them."""
     return {uri: dict(options) for uri, options in _KNOWN.items()}
 
 
@@ -81,7 +85,7 @@ def adopt(known: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def options_of(path: str) -> dict[str, str] | None:
-    """Return the settings that delta-rs needs for a table besides the environment; None for a local path."""
+    """Return the settings that delta-rs needs for a table in addition to the environment; None for a local path."""
     if not is_uri(path):
         return None
     options = dict(_options_of(path))
@@ -114,7 +118,7 @@ def filesystem_of(path: str) -> tuple[Any, str]:
 
 
 def check_spark_reads(location: str, why: str) -> None:
-    """Raise `ConfigError` (78) if a table that only Spark can read is in a bucket: Spark has no client for buckets here.
+    """Raise `ConfigError` (78) if a table that only Spark can read is in a bucket. Spark has no client for buckets here.
 
     ``why``: the reason why only Spark can read the table, for the message.
     """
@@ -215,7 +219,7 @@ def _region(get: _Settings) -> str | None:
 
 @cache
 def _client(scheme: str, host: str, options: tuple[tuple[str, str], ...]) -> Any:
-    """Return the Arrow file system of a bucket: one per process, because it keeps connections open."""
+    """Return the Arrow file system of a bucket. Each process has only one per bucket, because it keeps connections open."""
     get = _Settings(dict(options))
     try:
         return fs.GcsFileSystem() if scheme == "gs" else _azure(host, get) if scheme == "abfss" else _s3(get)
@@ -268,7 +272,8 @@ def check_inside(warehouse: str, paths: Iterable[str]) -> None:
 
 LOG = "_delta_log"
 FEW = 32
-"""Up to so many objects are looked up with a request each. For more, the folder is listed: a request for each 1,000 files."""
+"""Up to this number of objects, each object is looked up with a request. For more objects, the folder is listed, with a
+request for each 1,000 files."""
 _AT_ONCE = 8
 
 
@@ -286,8 +291,8 @@ class Listed(NamedTuple):
 def local_files(root: str) -> Iterator[Listed]:
     """Yield every file below a folder, in arbitrary order. `Listed.facts` calls `stat`.
 
-    The log of a Delta table in the folder is left out, and so is what is behind a link to a folder. A folder that does not exist
-    has no files. Raises OSError if a folder cannot be listed.
+    The log of a Delta table in the folder is left out. Links to folders are not followed. A folder that does not exist has no
+    files. Raises OSError if a folder cannot be listed.
     """
     folders = [""]
     while folders:
@@ -296,7 +301,8 @@ def local_files(root: str) -> Iterator[Listed]:
         with suppress(FileNotFoundError), os.scandir(f"{root}/{below}") as entries:
             for entry in entries:
                 path = f"{below}{entry.name}"
-                # A link to a folder is not entered. It may lead out of the warehouse, and `gc` deletes files that are found here.
+                # A link to a folder is not followed. It may lead out of the warehouse, and `gc` deletes files that are found
+                # here.
                 if entry.is_dir(follow_symlinks=False):
                     folders += [] if path == LOG else [f"{path}/"]
                 elif entry.is_file():
@@ -309,7 +315,7 @@ def _facts(entry: os.DirEntry[str]) -> tuple[int, int]:
 
 
 def local_sizes(root: str, paths: Collection[str]) -> dict[str, int]:
-    """Return the sizes in bytes, by path, of the files that exist. ``paths`` are relative to ``root``."""
+    """Return the sizes (bytes) of those files of ``paths`` that exist, by path. ``paths`` are relative to ``root``."""
     sizes = {}
     for path in paths:
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -318,7 +324,7 @@ def local_sizes(root: str, paths: Collection[str]) -> dict[str, int]:
 
 
 def object_sizes(filesystem: Any, root: str, paths: Collection[str]) -> dict[str, int]:
-    """Return the sizes in bytes, by path, of the objects that exist, with a request for each. ``paths``: see `local_sizes`."""
+    """Return the sizes (bytes) of those objects of ``paths`` that exist, by path, with one request each (see `local_sizes`)."""
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         found = threads.map(lambda path: (path, filesystem.get_file_info(f"{root}/{path}")), paths)
         return {path: info.size for path, info in found if info.type == fs.FileType.File}

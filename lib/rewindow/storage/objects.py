@@ -1,7 +1,7 @@
-"""Bucket requests that Arrow lacks: read an object with one request, put it only if it is absent, list the names after a name.
+"""Requests to buckets that Arrow lacks: get an object in one request, put it only if absent, list the names after a name.
 
 obstore is the Python binding of the Rust crate with which delta-rs commits. So obstore and delta-rs put conditionally in the
-same way and take the same settings.
+same way and accept the same settings.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Objects:
         self._base = url.path.strip("/")
 
     def get(self, path: str, *, most_bytes: int | None = None) -> pa.Buffer | None:
-        """Return an object's bytes, with one request; None, without reading them, if there are more than ``most_bytes``.
+        """Return an object's bytes, with one request; None if there are more than ``most_bytes``, which are then not read.
 
         Raises FileNotFoundError if the object does not exist, OSError if the request fails.
         """
@@ -84,7 +84,7 @@ class Objects:
 
 @cache
 def _store(root: str, options: tuple[tuple[str, str], ...], *, allows_http: bool) -> Any:
-    """Return the client of a bucket: one per process, because it keeps connections open."""
+    """Return the client of a bucket. Each process has only one per bucket, because it keeps connections open."""
     names = {name.lower(): value for name, value in options if name != _ALLOW_HTTP}
     config: Any = {name: value for name, value in names.items() if _is_known(root, name, value)}
     try:
@@ -94,7 +94,7 @@ def _store(root: str, options: tuple[tuple[str, str], ...], *, allows_http: bool
 
 
 def _is_known(root: str, name: str, value: str) -> bool:
-    """Return whether the store's client has a setting of this name. Other settings are left out, as delta-rs does."""
+    """Return whether the store's client has a setting of this name. Unknown settings are ignored, as by delta-rs."""
     if not name.startswith(_OF_STORES):
         return False
     setting: Any = {name: value}
@@ -102,6 +102,6 @@ def _is_known(root: str, name: str, value: str) -> bool:
         from_url(root, config=setting)
     except UnknownConfigurationKeyError:
         return False
-    except BaseError:  # the client has the setting, but needs others besides
+    except BaseError:  # the client has the setting, but it also needs others
         return True
     return True

@@ -1,8 +1,8 @@
-"""Progress: what keeps the heartbeat of an attempt alive, in the command's process and in Spark's workers.
+"""Progress keeps the heartbeat of an attempt alive, in the command's process and in Spark's workers.
 
-Steps of commands, finished tasks and batches of records are progress. In the command's process, a thread touches the heartbeat
-file as long as there was progress recently (`control.heartbeat`). A worker touches the file itself when it takes records, because
-Spark tells the command only which tasks have finished.
+Progress is made by steps of commands, finished tasks, and batches of records. In the command's process, a thread touches the
+heartbeat file as long as there was progress recently (`control.heartbeat`). A worker touches the file itself when it reads
+records, because Spark tells the command only which tasks have finished.
 """
 
 from __future__ import annotations
@@ -62,12 +62,13 @@ class _Progress:
     last = 0.0
     """When this process last made progress, by the monotonic clock."""
     heartbeat: str | None = None
-    """The heartbeat file of the attempt that this process executes, or of which this worker executes a task."""
+    """The heartbeat file of the attempt that this process executes. In a worker, the file of the attempt to which its task
+    belongs."""
     is_worker = False
 
 
 def progressed() -> None:
-    """Record that something was done. In a worker, touch the heartbeat file of its attempt, every few seconds at most."""
+    """Record progress. In a worker, also touch the heartbeat file of its attempt, at most every few seconds."""
     now = time.monotonic()
     if not _Progress.is_worker:
         _Progress.last = now
@@ -97,11 +98,11 @@ def heartbeat_of_this() -> str | None:
 
 
 def execute_for(heartbeat: str | None) -> None:
-    """Begin an attempt in this process. ``heartbeat``: its file. None ends the attempt."""
+    """Begin an attempt in this process, with this heartbeat file. If ``heartbeat`` is None, end the attempt."""
     progressed()
     _Progress.heartbeat = heartbeat
 
 
 def work_for(heartbeat: str | None) -> None:
-    """Let this process be a worker of the attempt whose heartbeat is a file."""
+    """Make this process a worker of the attempt with this heartbeat file."""
     _Progress.is_worker, _Progress.heartbeat = True, heartbeat

@@ -1,9 +1,9 @@
-"""Temporary folders. They hold copies of rows, so nothing of them stays behind when a process ends, in whatever way.
+"""Temporary folders. They contain copies of rows, so they must not stay behind, however a process ends.
 
-A process keeps all its temporary folders in one folder, with a file on which it holds a lock. This folder goes with the last of
-the temporary folders, or when the process gets SIGTERM or SIGHUP (`remove_at_signals`). The system releases the lock of a process
-that was killed, so the next process on the machine that needs a temporary folder finds the abandoned one and removes it, even if
-another process has the same process number by then.
+A process keeps all its temporary folders in one folder, with a file on which it holds a lock. This folder is removed with the
+last of the temporary folders, or when the process gets SIGTERM or SIGHUP (`remove_at_signals`). If a process is killed, the
+system releases its lock. The next process on the machine that needs a temporary folder then finds the abandoned folder and
+removes it, even if another process has got the same process id by then.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ PREFIX = "rewindow-"
 _LOCK, _TAKING, _MAKING = "lock", "lock.taking", "(being made)"
 _TRIES = 5
 _SECONDS_TO_TAKE = 60
-"""A living process takes its lock in less time, unless the file system has no locks."""
+"""A living process gets its lock within this time, unless the file system has no locks."""
 _MUTEX = threading.RLock()
 
 
 class _Own:
-    """The folder that contains this process's temporary folders; None while it has none. A forked process has its own."""
+    """The folder that contains this process's temporary folders; None while there are none. A forked process has its own."""
 
     root: Path | None = None
     lock: IO[str] | None = None
@@ -56,7 +56,8 @@ def make_folder() -> str:
         if _Own.process != os.getpid():
             _Own.root, _Own.process = None, os.getpid()
             _Own.folders.clear()
-        # Python may collect garbage at any time, and so call `remove_folder`, which would remove the root with the last folder.
+        # Python may collect garbage at any time, and so call `remove_folder`. If that removed the last folder, it would also
+        # remove the root.
         _Own.folders.add(_MAKING)
         try:
             if _Own.root is None:
@@ -86,7 +87,8 @@ def remove_folder(folder: str) -> None:
 
 def remove_all() -> None:
     """Remove all temporary folders of this process."""
-    # A signal may come while the main thread makes or fills a folder. So this does not wait for the mutex, and tries again.
+    # A signal may come while the main thread makes or fills a folder. So this function does not wait for the mutex, but tries
+    # again.
     root = _Own.root
     if root is not None and _Own.process == os.getpid():
         for _ in range(_TRIES):
@@ -101,7 +103,8 @@ def remove_all() -> None:
 def remove_at_signals() -> None:
     """When this process gets SIGTERM or SIGHUP, remove its temporary folders, and let the signal end it as usual.
 
-    A thread does so as well, because Python calls no handler while the main thread executes native code, which may hang.
+    A thread waits for these signals as well. Python calls no handler while the main thread executes native code, which may
+    hang.
     """
     numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
     reading, writing = os.pipe()
@@ -120,12 +123,12 @@ def _end_by_signal(reading: int, numbers: list[signal.Signals]) -> None:
 
 def _end(number: int) -> None:
     remove_all()
-    # Not `os._exit`, which is replaced while a job's code is executed (`worker_errors.as_in_a_worker`).
-    _exit(128 + number)  # as a shell says it
+    # `os._exit` is not used, because it is replaced while a job's code is executed (`worker_errors.as_in_a_worker`).
+    _exit(128 + number)  # the exit code that a shell reports
 
 
 def _begin() -> None:
-    # The folder is known before it exists, so that a signal at any time removes it.
+    # The folder's path is stored before the folder exists, so that a signal at any time removes it.
     root = _Own.root = Path(tempfile.gettempdir(), f"{PREFIX}{uuid4().hex}")
     root.mkdir(mode=0o700)
     taking = root / _TAKING
@@ -140,7 +143,7 @@ def _begin() -> None:
 
 
 def _remove_abandoned() -> None:
-    """Remove this user's folders whose processes ran on this machine and are certainly dead. Never raises `OSError`."""
+    """Remove the folders of this user whose processes ran on this machine and are certainly dead. Never raises `OSError`."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             if not folder.is_symlink() and folder.stat().st_uid == os.getuid() and _has_dead_owner(folder):
@@ -148,7 +151,10 @@ def _remove_abandoned() -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove the folder of a process, its lock last: if this process is killed meanwhile, the rest still looks abandoned."""
+    """Remove the folder of a process, and its lock last.
+
+    If this process is killed meanwhile, the rest still looks abandoned.
+    """
     with suppress(OSError):
         for inner in folder.iterdir():
             if inner.name not in (_LOCK, _TAKING):
@@ -160,7 +166,7 @@ def _has_dead_owner(folder: Path) -> bool:
     """Return whether the process of a folder ran on this machine and is dead. Raises `OSError` if it may be alive."""
     names = {inner.name for inner in folder.iterdir()}
     if _LOCK not in names and time.time() - folder.stat().st_mtime > _SECONDS_TO_TAKE:
-        # The process was killed before it had its lock, or after it had removed it.
+        # The process was killed before it had its lock, or after it had removed its lock.
         return not names or _is_abandoned(folder / _TAKING)
     return _is_abandoned(folder / _LOCK)
 

@@ -1,1 +1,1 @@
-"""The semantics: records, time, order, state, topology and the task. Uses only the standard library, no real clock, no I/O."""
+"""The semantics: records, time, order, state, topology, task. Uses only the standard library, no real clock and no I/O."""

@@ -21,7 +21,10 @@ from rewindow.streams.topology import SubTopology
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """The processors and contexts by node name, upstream first. ``entries`` has one function per source, which takes a record."""
+    """The processors and contexts by node name, upstream first.
+
+    ``entries`` has one function per source, which is called with a record.
+    """
 
     processors: dict[str, Processor]
     contexts: dict[str, ProcessorContext]
@@ -63,7 +66,7 @@ def _connect_columns(
     sinks: Mapping[str, Sink],
     policies: Mapping[str, ErrorPolicy],
 ) -> None:
-    """Connect each batch processor directly to its sink, if the sink takes columns and is the processor's only child."""
+    """Connect a batch processor directly to its sink if the sink accepts columns and is the processor's only child."""
     for name, context in contexts.items():
         children = [node for node in part.nodes if name in node.parents]
         if isinstance(context, BatchContext) and name not in policies and len(children) == 1:
@@ -73,7 +76,7 @@ def _connect_columns(
 
 
 def connections(part: SubTopology, stores: Mapping[str, Store]) -> dict[str, tuple[Store, tuple[str, ...]]]:
-    """Return each store with the names of the nodes that are connected to it, by the store's name."""
+    """Return each store and the names of the nodes that are connected to it, by the store's name."""
     users: dict[str, list[str]] = {name: [] for name in stores}
     for node in part.nodes:
         for store in node.stores if isinstance(node, ProcessorNode) else ():
@@ -82,7 +85,7 @@ def connections(part: SubTopology, stores: Mapping[str, Store]) -> dict[str, tup
 
 
 def check_suppliers(part: SubTopology) -> None:
-    """Raise `ConfigError` (78) if a supplier returns the same processor twice instead of a new processor in every call."""
+    """Raise `ConfigError` (78) if a supplier returns the same processor twice, instead of a new one in every call."""
     made: list[Processor] = []
     for node in part.nodes:
         if isinstance(node, ProcessorNode):
@@ -101,7 +104,7 @@ def check_suppliers(part: SubTopology) -> None:
 
 def _make(node: ProcessorNode) -> Processor:
     try:
-        # User code may return anything.
+        # User code may return any object.
         processor: object = node.supplier()
     except RewindowError:
         raise

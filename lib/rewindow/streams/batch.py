@@ -1,4 +1,4 @@
-"""Batches: consecutive records of one topic-partition as columns, and the records that a processor sends for each record."""
+"""Batches: consecutive records of one topic-partition as columns, and the records that a processor sends for each of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from rewindow.streams.record import Record, To, make_record
 from rewindow.streams.serde.normalizers import are_frozen, is_frozen
 
 Lost = Callable[["Batch", int, str, str, int], None]
-"""Counts a dropped record. Arguments: the batch, the record's index, a metric's name, a reason, the number of drops."""
+"""A function that counts a dropped record. Arguments: the batch, the record's index, a metric's name, a reason, the number of
+drops."""
 
 
 class Columns(NamedTuple):
@@ -29,7 +30,7 @@ class Columns(NamedTuple):
 class Batch:
     """Consecutive records, as columns of equal length. A record is identified by its index in the columns.
 
-    A batch has at least one record. The number differs between runs, so no result may depend on the number (L2).
+    A batch has at least one record. The number of records differs between runs, so no result may depend on it (L2).
     """
 
     __slots__ = (
@@ -96,7 +97,7 @@ class Batch:
         indexes; records with the same index leave in the order of the calls. Raises `DataError` where
         `ProcessorContext.forward` does, for an index that the batch does not have, and after `process_batch` has returned.
         """
-        # User code may pass anything.
+        # User code may pass any object.
         given: object = record
         if not isinstance(given, Record):
             raise DataError(
@@ -128,7 +129,7 @@ class Batch:
         values: Sequence[Any],
         timestamps: Sequence[int] | None = None,
     ) -> None:
-        """Send several records to all children. The record at ``indexes[n]`` caused the record of ``keys[n]`` and ``values[n]``.
+        """Send several records to all children. The record at ``indexes[n]`` caused the one with ``keys[n]`` and ``values[n]``.
 
         Equivalent to one call of `forward` per record. Raises `DataError` as `forward` does, and if the columns differ in
         length.
@@ -205,5 +206,5 @@ def check_timestamps(name: str, timestamps: Sequence[Any]) -> None:
 
 
 def frozen(values: Sequence[Any]) -> Sequence[Any]:
-    """Return values, with copies of the mutable ones, because the processor may still modify values that it forwarded."""
+    """Return values with the mutable ones copied, because the processor may still modify values that it forwarded."""
     return values if are_frozen(values) else [v if is_frozen(v) else deepcopy(v) for v in values]

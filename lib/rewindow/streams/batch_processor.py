@@ -1,4 +1,4 @@
-"""Processors that take records in batches, their context, and the choice of nodes that get batches of several records.
+"""Processors that get records in batches, their context, and the choice of nodes that get batches of several records.
 
 Rules of this file:
 
@@ -35,12 +35,15 @@ if TYPE_CHECKING:
 
 
 MANY = ""
-"""The empty reason: nothing forces the node to get its records one at a time."""
+"""The empty reason. It means that no rule forces the node to get its records one at a time."""
 _ONE_BY_ONE = "derive the class from Processor, which gets one record at a time"
 
 
 class BatchContext(ProcessorContext):
-    """The context of a `BatchProcessor`. While `process_batch` runs, only what is the same for all records may be used."""
+    """The context of a `BatchProcessor`.
+
+    While `process_batch` runs, only properties that are the same for all records may be used.
+    """
 
     __slots__ = ("is_in_batch", "sink")
 
@@ -48,7 +51,7 @@ class BatchContext(ProcessorContext):
         super().__init__(name, task_context)
         self.is_in_batch = False
         self.sink: Sink | None = None
-        """The node's only child, if that child is a sink that takes columns; otherwise None."""
+        """The node's only child, if that child is a sink that accepts columns; otherwise None."""
 
     def batch(
         self,
@@ -60,7 +63,7 @@ class BatchContext(ProcessorContext):
         return Batch(self.name, topic, self.partition, columns, self._check_to, self._lose, headers)
 
     def deliver(self, record: Record, to: To | None) -> None:
-        """Pass a record that a batch sent on to the nodes below. The caller has set the event (`RecordContext`)."""
+        """Pass on a record that a batch sent, to the nodes below. The caller has set the event (`RecordContext`)."""
         super().forward(record, to=to)
 
     def forward(self, record: Record, *, to: To | None = None) -> None:
@@ -144,7 +147,7 @@ class BatchContext(ProcessorContext):
             )
 
     def _check_to(self, to: To) -> None:
-        # User code may pass anything.
+        # User code may pass any object.
         given: object = to
         if not isinstance(given, To):
             raise invalid_target(self.name, to)
@@ -224,7 +227,7 @@ def refuse_both_forms(node: str, made: type[Processor]) -> None:
 
 
 def batch_limits(part: SubTopology, policies: Collection[str], *, keeps_dropped: bool) -> dict[str, str]:
-    """Return, by node with a `BatchProcessor`, the reason why the node gets one record at a time; `MANY` without a reason.
+    """Return, for each node with a `BatchProcessor`, why it gets one record at a time; `MANY` if it gets several.
 
     ``policies`` has the names of the nodes with an error policy. ``keeps_dropped``: whether dropped records are quarantined.
     """

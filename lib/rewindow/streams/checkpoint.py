@@ -76,8 +76,8 @@ def held_in(stores: Mapping[str, Store]) -> dict[str, int]:
 class TaskState:
     """The state of a task apart from its stores.
 
-    Times are epoch milliseconds, -1 if unknown. ``offsets`` maps a topic to the next offset to read, ``emitted`` a topic to
-    the next offset to write. ``calls`` maps a node to the number of unnamed schedules that it made outside `init`.
+    Times are epoch milliseconds, -1 if unknown. ``offsets`` maps a topic to the next offset to read. ``emitted`` maps a topic
+    to the next offset to write. ``calls`` maps a node to the number of unnamed schedules that it made outside `init`.
     ``registrations`` is the number of schedules that the task ever made. ``held`` maps a suppress buffer to its number of
     results: see `held_in`.
     """

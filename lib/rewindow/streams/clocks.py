@@ -1,9 +1,10 @@
 """The two clocks of a task, stream time and the simulated wall clock, and the schedules they fire (D1, D5, D8, KIP-138).
 
 The wall clock advances before stream time does. When the wall clock advances gradually (`glide`), a schedule fires at each of
-its due times; the due time is also the order key (D21). When the wall clock jumps (`jump`), each due schedule fires once, and
-gets the clock as argument. Stream-time schedules fire only after the record that advanced stream time has passed through the
-graph. So `take` does not fire them. The task's loop fires them after the record, and `fire_stream_time` at an epoch's end.
+its due times. The due time is also the order key of the output (D21). When the wall clock jumps (`jump`), each due schedule
+fires once, and gets the clock as argument. Stream-time schedules fire only after the record that advanced stream time has
+passed through the graph. So `take` does not fire them. The task's loop fires them after the record, and `fire_stream_time`
+fires them at an epoch's end.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Clocks:
     def take(self, rank: int, timestamp: int) -> None:
         """Advance both clocks to a topic's new highest timestamp. ``rank`` is the topic's index in the topology."""
         task_context = self._task_context
-        # Called for nearly every record of an ordered log, so the usual case needs no further call.
+        # This is called for nearly every record of an ordered log, so the usual case needs no further call.
         if UNKNOWN < task_context.wall_clock_ms <= timestamp < self._wall_queue.next_due_ms and self._glides:
             task_context.wall_clock_ms = timestamp
         else:
@@ -79,7 +80,7 @@ class Clocks:
         if task_context.wall_clock_ms == UNKNOWN:
             self._wall_queue.clock_became_known(now_ms)
         task_context.wall_clock_ms = max(task_context.wall_clock_ms, now_ms)
-        # All records are done, so the output of a jump comes after the records' output (D8, D21).
+        # All records have been processed, so the output of a jump comes after the records' output (D8, D21).
         task_context.record_context.order_ms = MAX_MS
         self._wall_queue.fire(task_context.wall_clock_ms, self.punctuate)
 
@@ -91,7 +92,7 @@ class Clocks:
     def fire_last(self) -> None:
         """Fire each schedule one last time, with its next due time, at the end of a final run (D18)."""
         self._wall_queue.fire_last(self._punctuate_in_order)
-        # Stream-time punctuations of an epoch's end come after the output of all its records.
+        # Stream-time punctuations at an epoch's end come after the output of all its records.
         self._task_context.record_context.order_ms = MAX_MS
         self.stream_queue.fire_last(self.punctuate)
 
@@ -108,7 +109,7 @@ class Clocks:
         return bisect_left(running_ms, self._wall_queue.next_due_ms, start + 1, end) if self._glides else end
 
     def stream_times(self, rank: int, running_ms: Sequence[int]) -> list[int]:
-        """Return stream time after each of a topic's next records, given their order keys. Does not advance the clock."""
+        """Return the stream time after each of a topic's next records, given their order keys. Does not advance the clock."""
         stream_ms = self._task_context.stream_time_ms
         if self.is_lowest:
             others = min((at_ms for other, at_ms in enumerate(self.partition_times) if other != rank), default=MAX_MS)

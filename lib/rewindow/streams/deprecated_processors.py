@@ -1,15 +1,14 @@
 """Processors and transformers with the interfaces from before KIP-138, KIP-251 and KIP-820, for code that is being ported.
 
 They run as adapted processors: the task calls `take`, and their context accepts the old signatures of ``forward`` and
-``schedule``. An ordinary `ProcessorContext` does not. The old calls (left) mean the new calls (right):
+``schedule``. An ordinary `ProcessorContext` does not accept them. The old calls (left) mean the new calls (right):
 
 ==================================== =========================================================================
-``schedule(interval)``               ``schedule(interval, STREAM_TIME, self.punctuate)`` (KIP-138)
-``forward(key, value)``              ``forward(Record(key, value))``: the time of the event being handled
-``forward(key, value, "child")``     ``..., to=To.child("child")``
-``forward(key, value, 1)``           to the second child, in the order in which children were added (KIP-251)
-``forward(key, value, To...)``       ``..., to=To...``
-==================================== =========================================================================
+``schedule(interval)``               ``schedule(interval, STREAM_TIME, self.punctuate)`` (KIP-138) ``forward(key, value)``
+``forward(Record(key, value))``: the time of the event being handled ``forward(key, value, "child")``     ``...,
+to=To.child("child")`` ``forward(key, value, 1)``           to the second child, in the order in which children were added
+(KIP-251) ``forward(key, value, To...)``       ``..., to=To...`` ====================================
+=========================================================================
 
 Each old call gives a `DeprecationWarning` that names the caller's line. Python shows the warning once per line.
 """
@@ -37,7 +36,7 @@ def deprecated(old: str, new: str) -> None:
 
 
 class LegacyContext(ProcessorContext):
-    """A context that accepts the old calls ``forward(key, value, child)`` and ``schedule(interval)``, too."""
+    """A context that also accepts the old calls ``forward(key, value, child)`` and ``schedule(interval)``."""
 
     __slots__ = ("headers",)
 
@@ -152,7 +151,7 @@ class _Legacy(AdaptedProcessor):
 
 
 class LegacyProcessor(_Legacy):
-    """A processor from before KIP-138 and KIP-820: ``process`` takes key and value, and ``punctuate`` may be defined."""
+    """A processor from before KIP-138 and KIP-820: ``process`` gets key and value, and ``punctuate`` may be defined."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -231,7 +230,7 @@ class ValueTransformer(_Legacy):
             self.context.send(record.with_value(value))
 
     def transformed(self, record: Record) -> Any:
-        """Return what ``transform`` makes of a record."""
+        """Return what ``transform`` returns for a record."""
         return self.transform(record.value)
 
 
@@ -243,7 +242,7 @@ class ValueTransformerWithKey(ValueTransformer):
         raise NotImplementedError
 
     def transformed(self, record: Record) -> Any:
-        """Return what ``transform`` makes of a record."""
+        """Return what ``transform`` returns for a record."""
         return self.transform(record.key, record.value)
 
 

@@ -21,10 +21,10 @@ _MILLISECOND = timedelta(milliseconds=1)
 def to_ms(value: str | timedelta) -> int:
     """Return a duration in milliseconds, given as ``"10m"``, ``"1h30m"``, ``"-5s"`` or a `timedelta`; 0 needs no unit.
 
-    Raises `ConfigError` for a number other than 0, because it has no unit; for anything else that is not a duration; for a
+    Raises `ConfigError` for a number other than 0, because it has no unit; for any other value that is no duration; for a
     `timedelta` that is not a whole number of milliseconds; and for more than 10,000 years.
     """
-    # User code may pass anything.
+    # User code may pass any object.
     given: object = value
     if isinstance(given, timedelta):
         if given % _MILLISECOND:

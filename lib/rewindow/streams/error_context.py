@@ -1,4 +1,4 @@
-"""Errors of a task: each message names the failed node, the record that was being processed, and the fix."""
+"""Errors of a task. Each message names the node that failed, the record that was being processed, and the fix."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _PYTHONS = json.__file__.rpartition("json")[0]
 """The folder of the standard library."""
 _LONGEST_REASON, _LONGEST_RECORD, _LONGEST_MESSAGE = 200, 500, 2_000
 _LOOP_MODULES, _LOOP = (f"{_OURS}streams.task", f"{_OURS}streams.topic_replay"), "_replay"
-"""The functions that loop over input records. Their local variables are ``record``, or ``key`` and ``value``."""
+"""The functions that loop over input records. They have the local variables ``record``, or ``key`` and ``value``."""
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
 _SECRET = re.compile(r"(?i)(passw(?:or)?d|secret|token|api[_-]?key|authorization)(['\"]?\s*[=:]\s*)[^\s,;@]+")
 _WRONG_CALL = re.compile(
     r"(?:\w+Context|Forwarding)\.(forward|schedule)\(\) (?:takes|missing|got) "
-    # Messages of compiled code (`streams.forwarding`) do not contain the class.
+    # Messages of compiled code (`streams.forwarding`) do not contain the name of the class.
     r"|(?:'\w+' is an invalid keyword argument for )?(forward)\(\)(?: takes (?:exactly|at most) | missing required |$)"
 )
 _SIGNATURES = {
@@ -62,7 +62,7 @@ def explained(task_context: TaskContext) -> Iterator[None]:
         ) from error
     except (KeyboardInterrupt, GeneratorExit):
         raise
-    except BaseException as error:  # `SystemExit` and asyncio's `CancelledError`, too
+    except BaseException as error:  # this includes `SystemExit` and asyncio's `CancelledError`
         raise _explain(error, task_context) from error
 
 
@@ -85,7 +85,7 @@ def _explain(error: BaseException, task_context: TaskContext) -> DataError:
 
 
 def _advice(unprotected: str, *, is_test: bool) -> str:
-    """Return the advice for failing code. ``unprotected`` is the node that could get an error policy, or empty.
+    """Return the advice for code that fails. ``unprotected`` is the node that could get an error policy; empty if none.
 
     A test has no commit, no job's file and no command to run again, so its advice mentions none of them.
     """
@@ -114,7 +114,7 @@ def _masked(text: str) -> str:
 
 
 def _signature(error: BaseException) -> str:
-    """Return how to call ``forward`` or ``schedule`` if the error is a wrong call of these methods; empty otherwise."""
+    """Return how to call ``forward`` or ``schedule``, if the error is a wrong call of these; otherwise an empty text."""
     match = _WRONG_CALL.match(_message(error)) if isinstance(error, TypeError) else None
     if match is None:
         return ""
@@ -129,14 +129,14 @@ def _node(error: BaseException, task_context: TaskContext) -> str:
         code = frame.f_code
         self = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
         node = names.get(id(self), node)
-    # A method that was called with the wrong arguments has no frame.
+    # If a method was called with the wrong arguments, it has no frame.
     if not node:
         node = next((names[id(method.__self__)] for method in _called(error) if id(method.__self__) in names), "")
     return node
 
 
 def _called(error: BaseException) -> list[MethodType]:
-    """Return the methods in the deepest frame's local variables. The method that the frame called is one of them."""
+    """Return the methods in the local variables of the deepest frame. The method that this frame called is one of them."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     return [value for value in frames[-1].f_locals.values() if isinstance(value, MethodType)] if frames else []
 
@@ -173,9 +173,9 @@ def where(error: BaseException) -> str:
 
 
 def line_of(error: BaseException) -> str | None:
-    """Return ``file:line`` of the deepest frame outside rewindow, or None if no frame is outside.
+    """Return ``file:line`` of the deepest frame outside rewindow; None if there is none.
 
-    Frames of the user's code are preferred to frames of the standard library and of installed packages.
+    A frame of the user's code is preferred to frames of the standard library and of installed packages.
     """
     frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__) if not _is_ours(frame)]
     own = [(file, line) for file, line in frames if not file.startswith(_PYTHONS) and "site-packages" not in file]

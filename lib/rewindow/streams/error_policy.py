@@ -10,8 +10,9 @@ Rules of this file:
    more memory. Errors in punctuations, `init`, `on_watermark` and `close` always fail the run, too.
 4. Retries are not counted, so that every attempt of a run has the same metrics.
 
-The writes of a failed attempt to the node's stores are undone. Only the stores of such nodes are slower, because each write first
-saves the rows that it changes. Saved values need not be copied, because a store never changes a value in place.
+The writes of a failed attempt to the node's stores are undone. Stores of nodes with a policy are slower than others, because
+each write first saves the rows that it changes. Saved values need not be copied, because a store never changes a value in
+place.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from rewindow.streams.topology import SubTopology, Topology
 
 
 class ErrorPolicy:
-    """The policy of one node. It wraps the functions that take the node's input (`before`) and its output (`behind`)."""
+    """The policy of one node. It wraps the functions that get the node's input (`before`) and its output (`behind`)."""
 
     def __init__(
         self, node: ProcessorNode, policy: OnError, task_context: TaskContext, undos: Mapping[str, Undo]
@@ -63,7 +64,7 @@ class ErrorPolicy:
 
         def later(record: Record) -> None:
             if self._pending is None:
-                # A punctuation is running. Policies do not apply to punctuations, so its records do not wait.
+                # A punctuation is running. Policies do not apply to punctuations, so the records of a punctuation do not wait.
                 take(record)
             else:
                 # The processor may still modify the value.
@@ -133,7 +134,7 @@ class ErrorPolicy:
 
 
 def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, OnError]:
-    """Return, by node, the error policies of a sub-topology other than ``fail``.
+    """Return those error policies of a sub-topology that are not ``fail``, by node.
 
     ``given`` has the policies of the job's file, which override the policies in the code. Raises `ConfigError` (78) for a
     built-in node whose store cannot be rolled back.
@@ -162,7 +163,7 @@ def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, On
 def error_policies(
     part: SubTopology, settings: Settings, task_context: TaskContext, stores: Mapping[str, Store]
 ) -> dict[str, ErrorPolicy]:
-    """Return, by node, an `ErrorPolicy` for each policy other than ``fail``. Raises `ConfigError` as `policies_of` does."""
+    """Return an `ErrorPolicy` for each policy that is not ``fail``, by node. Raises `ConfigError` as `policies_of` does."""
     policies = policies_of(part, settings.on_error)
     nodes = [node for node in part.nodes if isinstance(node, ProcessorNode) and node.name in policies]
     undos = {name: Undo(stores[name]) for node in nodes for name in node.stores}
@@ -188,14 +189,15 @@ def check_policies(topology: Topology, given: Mapping[str, OnError]) -> bool:
 
 
 UNDOABLE = (KEY_VALUE, WINDOW, SESSION, VERSIONED, RECORDS, JOIN)
-"""The kinds of stores that a node with an error policy may have. Stores of other kinds belong to nodes without user code."""
+"""The kinds of stores that a node with an error policy may have. Stores of other kinds are only used by nodes without user
+code."""
 
 
 RollBack = Callable[[], None]
 
 
 class Undo:
-    """The undo log of one store. Its constructor wraps the store's writing methods, so that they save what they change."""
+    """The undo log of one store. Its constructor wraps the store's writing methods, so that they save the rows they change."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -236,7 +238,7 @@ class Undo:
 
 
 def _savepoints(store: Store) -> dict[str, Callable[..., RollBack]]:
-    """Return, by name of each writing method, the function that saves what a call with the same arguments will change."""
+    """Return, for each writing method by name, the function that saves the rows which a call with its arguments will change."""
     if isinstance(store, KeyValueStore):
         return {
             "put": lambda key, value: store.savepoint(key),  # noqa: ARG005

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rewindow.streams.record_context import RecordContext
 
 Take = Callable[[Record], None]
-"""Handles one record: the function of a processor or a sink, or of several of these."""
+"""A function that handles one record: the function of a processor or a sink, or of several of these."""
 
 
 class Forwarding:
@@ -43,10 +43,10 @@ class Forwarding:
     def forward(self, record: Any, *, to: Any = None) -> None:
         """Send a `Record` to all children, or to the child that ``to`` names (a `To`, KIP-251).
 
-        When this method returns, the record has passed through all nodes below. Its timestamp comes from ``to``. If ``to`` has
-        none, it comes from ``record``, and if that has none either, from the record or punctuation being handled.
-        Raises `DataError` if ``record`` is not a `Record`, if there is no such child, or if the timestamp is not an
-        integer of at least 0.
+        When this method returns, the record has passed through all nodes below. The record's timestamp comes from ``to``; if
+        ``to`` has none, from ``record``; if that has none either, from the record or punctuation being handled. Raises
+        `DataError` if ``record`` is not a `Record`, if there is no such child, or if the timestamp is not an integer of at
+        least 0.
         """
         record_context = self._record_context
         before = record_context.timestamp
@@ -59,12 +59,12 @@ class Forwarding:
                 node=self.name,
                 record=repr(record),
             ) from error
-        # The common case: the record has the timestamp object of the current event, which has been checked.
+        # The common case: the record has the same timestamp object as the current event, and that has been checked.
         if timestamp is before and to is None and before >= 0:
             self._to_all(record)
             return
         take = self._to_all
-        # User code may pass anything, also in the fields of a `To`.
+        # User code may pass any object, also in the fields of a `To`.
         target: Any = to
         if to is not None:
             if to.__class__ is not To:

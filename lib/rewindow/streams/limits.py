@@ -1,4 +1,4 @@
-"""Resource limits of a task. A task that exceeds a limit stops with a clear error, before the worker process dies.
+"""Resource limits of a task. A task that exceeds a limit stops with a clear error before its worker process dies.
 
 The limits are set in the job's file, under ``limits:``. They do not affect results.
 """
@@ -30,7 +30,7 @@ def check_stores(part: SubTopology, stores: Mapping[str, Store], limits: Limits,
 
 
 def passed(name: str, limit: int, excess: str, nodes: Iterable[str], task_context: TaskContext) -> LimitError:
-    """Return the error for an exceeded limit. ``excess`` is the part of the message that says what exceeded the limit."""
+    """Return the error for an exceeded limit. ``excess``: the part of the message that says what exceeded the limit."""
     return LimitError(
         "task-limit-exceeded",
         "the limit {limit} is {value}, and {excess} (node {nodes}, at {position}, partition {partition}). Find the "

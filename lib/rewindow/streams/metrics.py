@@ -1,11 +1,12 @@
 """The metrics of a task, under the names of KIP-328 and KIP-353.
 
-A measure keeps count, total, minimum and maximum of its samples. A counter is a measure whose samples are all 1. Measures of
-several tasks and runs are combined: counts and totals are added, extrema are taken. So averages are never averaged.
+A measure keeps count, total, minimum and maximum of its samples. A counter is a measure whose samples are all 1. The measures
+of several tasks and runs are combined: counts and totals are added, and the lowest minimum and highest maximum are kept. So
+averages are never averaged.
 
 The grace period that late records needed is counted in a few buckets, which help people choose a grace period. A record needs
 grace if it arrives after the end of its last window. The needed grace is the smallest grace period with which that window
-still accepts the record. Records that need no grace are not counted, so a log in order costs nothing.
+would accept the record. Records that need no grace are not counted, so a log in order costs nothing.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ TASK, NODE, STORE = "task", "node", "store"
 
 
 class _Kind(NamedTuple):
-    """The unit of a metric, the recording level that Kafka gives the metric, the values to show, and what it measures.
+    """The unit of a metric, its recording level in Kafka, the values to show, and what the metric measures.
 
     ``parts`` names the values to show, which are suffixes of the metric's name in Kafka: ``rate`` (total per simulated
-    second), ``total``, ``current``, ``avg``, ``min``, ``max``. This library records every metric, whatever its recording level.
+    second), ``total``, ``current``, ``avg``, ``min``, ``max``. This library records every metric, whatever its recording
+    level.
     """
 
     unit: str = ""
@@ -90,9 +92,10 @@ GRACE_BOUNDS_MS = tuple(
         *("1h", "2h", "3h", "6h", "12h", "1d", "2d", "3d", "7d", "14d", "30d"),
     )
 )
-"""The upper bounds of the buckets of grace, inclusive. One more bucket counts what exceeds the last bound."""
+"""The upper bounds of the buckets for needed grace, inclusive. One more bucket counts the records that need more than the
+last bound."""
 GRACE_BUCKETS = (*(f"up-to-{in_words(bound)}" for bound in GRACE_BOUNDS_MS), f"over-{in_words(GRACE_BOUNDS_MS[-1])}")
-"""The names of the buckets, from the least grace to the most. A name is used as the reason of the metric ``grace-needed``."""
+"""The names of the buckets, from the least grace to the most. In the metric ``grace-needed``, a bucket's name is the reason."""
 _OWN = _Kind()
 _TYPES = {TASK: "stream-task-metrics", NODE: "stream-processor-node-metrics"}
 
@@ -166,7 +169,7 @@ class Metrics:
         self._measures: dict[tuple[str, str, str, str], Measure] = {}
 
     def measure(self, level: str, node: str, name: str, reason: str = "") -> Measure:
-        """Return the measure for these four names, the same object in every call. `as_rows` omits measures without samples."""
+        """Return the measure with these four names: the same object in every call. `as_rows` omits measures without samples."""
         return self._measures.setdefault((level, node, name, reason), Measure())
 
     def mark(self, names: Collection[str]) -> Callable[[], None]:
@@ -230,7 +233,7 @@ def sum_by_reason(metrics: Iterable[Mapping[str, Any]], name: str) -> dict[str, 
 
 
 def reason_order(reason: str) -> tuple[int, str]:
-    """Return the sort key of a metric's reason: names of buckets sort by their grace, other reasons by their text."""
+    """Return the sort key of a metric's reason. Names of buckets sort by grace, other reasons by their text."""
     return (GRACE_BUCKETS.index(reason), "") if reason in GRACE_BUCKETS else (len(GRACE_BUCKETS), reason)
 
 

@@ -27,7 +27,7 @@ class LeavesOut(StrEnum):
 
 
 class TypedBy(NamedTuple):
-    """The method of the DSL that adds a node, and the parts of records that the node makes, whose types the method declares."""
+    """The DSL's method that adds a node and declares types, and the parts of records (key, value) whose types it declares."""
 
     method: str
     parts: tuple[str, ...] = ("key", "value")
@@ -46,9 +46,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class SourceNode(Node):
-    """Reads a topic. ``is_internal``: another sub-topology of the same run writes the topic.
+    """Reads a topic. ``is_internal``: whether another sub-topology of the same run writes the topic.
 
-    ``is_global``: the topic has the records of a global table. Every task reads all of them, and they advance no clock.
+    ``is_global``: whether the topic has the records of a global table. Every task reads all of these, and they advance no
+    clock.
     """
 
     topic: str = ""
@@ -67,7 +68,7 @@ class ProcessorNode(Node):
     on_error: OnError = FAIL
     """The policy for a record at which the node fails; not part of the fingerprint."""
     typed_by: TypedBy = PROCESS
-    """The call that declares the types of what the node makes; not part of the fingerprint."""
+    """The call that declares the types of the keys or values that the node makes; not part of the fingerprint."""
 
     @property
     def leaves_out(self) -> LeavesOut | None:
@@ -85,7 +86,8 @@ class ProcessorNode(Node):
 class SinkNode(Node):
     """Writes a topic. ``key`` and ``value`` declare the types of the topic's columns; None means JSON text.
 
-    ``is_global``: an internal topic with a single partition, which every task of the reading sub-topologies reads.
+    ``is_global``: whether the topic is an internal one with a single partition. All tasks of the sub-topologies that read it
+    then read the whole topic.
     """
 
     topic: str = ""

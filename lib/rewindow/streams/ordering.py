@@ -1,9 +1,9 @@
 """The order of records within a task (L1, KIP-353).
 
-Kafka compares the head records of all partitions that have data, and takes the record with the smallest timestamp. If all
-records of an epoch are available, one sort gives the same order. The sort key is the *running maximum* of the timestamps in the
-record's topic-partition, because a record cannot be taken before the records that precede it. If the sort keys are equal, the
-topic that comes first in the topology wins.
+Kafka compares the head records of all partitions that have data, and processes the record with the smallest timestamp next.
+If all records of an epoch are available, one sort gives the same order. The sort key is the *running maximum* of the
+timestamps in the record's topic-partition, because a record cannot be processed before the records that precede it. If sort
+keys are equal, the record of the topic that comes first in the topology is processed first.
 
     order key of an event = (running maximum in this epoch, rank of the topic, offset)
 
@@ -19,7 +19,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 Event = tuple[int, int, int, int, Any, Any]
-"""A record with its order key: ``(order_ms, rank, offset, timestamp, key, value)``. A plain tuple, for speed.
+"""A record with its order key: ``(order_ms, rank, offset, timestamp, key, value)``. It is a plain tuple, for speed.
 
 ``order_ms`` is the running maximum of the timestamps, ``rank`` is the topic's index in the topology.
 """
@@ -31,8 +31,8 @@ BLOCK = 1024
 class Rows(NamedTuple):
     """Consecutive records of one topic-partition as columns of equal length.
 
-    ``running_ms`` is the running maximum of the timestamps. It starts at the first of these rows; after `ordered_rows`, at
-    the first row of the epoch.
+    ``running_ms`` is the running maximum of the timestamps. It starts at the first of these rows. In rows from
+    `ordered_rows`, it starts at the first row of the epoch.
     """
 
     offsets: Sequence[int]
@@ -60,7 +60,7 @@ def ordered_rows(epoch: Iterable[Rows]) -> Iterator[Rows]:
         running_ms = rows.running_ms
         if not running_ms:
             continue
-        # The running maximum started at the first of these rows, so values below the epoch's maximum are raised to it.
+        # The running maximum started at the first of these rows. So values below the epoch's maximum are raised to it.
         if running_ms[0] < highest:
             below = bisect_left(running_ms, highest)
             running_ms[:below] = [highest] * below
@@ -95,7 +95,7 @@ def merge(topics: Sequence[Iterable[Event]]) -> Iterator[Event]:
 
 
 def _merged_blocks(topics: Sequence[Iterator[Event]]) -> Iterator[list[Event]]:
-    """Yield the merged events in lists. Sorting a few blocks that are each in order takes half as long as a heap."""
+    """Yield the merged events in lists. Sorting a few blocks, each of which is in order, takes half as long as a heap."""
     blocks = [list(islice(topic, BLOCK)) for topic in topics]
     while any(blocks):
         # Each topic is in order, so every later event comes after the smallest of the blocks' last events.
@@ -110,7 +110,7 @@ def _merged_blocks(topics: Sequence[Iterator[Event]]) -> Iterator[list[Event]]:
 
 
 class Emission(NamedTuple):
-    """A record that crosses a repartition, with its position in the internal log of the epoch (D21).
+    """A record that goes through a repartition, with its position in the internal log of the epoch (D21).
 
     ``order_ms`` is the order key of the event that sent the record: an input record's order key, a wall-clock punctuation's
     due time, or `MAX_MS` at an epoch's end. ``partition`` is the partition of the task that sent the record. ``number``

@@ -1,4 +1,4 @@
-"""A processor's ``process`` must return None: a value returned instead of forwarded would be lost unnoticed, so it is refused."""
+"""A processor's ``process`` must return None. A value that is returned instead of forwarded would be lost unnoticed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def with_checked_results(process: Callable[[Record], Any]) -> Callable[[Record],
 
 
 def refuse_unstarted(process: Callable[..., Any], result: object) -> None:
-    """Raise `ConfigError` (78) if ``result`` is a generator or a coroutine, because the code of ``process`` has not run then."""
+    """Raise `ConfigError` (78) if ``result`` is a generator or coroutine, because the code of ``process`` then has not run."""
     if isgenerator(result) or iscoroutine(result) or isasyncgen(result):
         refuse_result(process, result)
 
@@ -42,7 +42,7 @@ def refuse_unstarted(process: Callable[..., Any], result: object) -> None:
 def refuse_result(process: Callable[[Any], Any], result: object, *, send: str = "self.context.forward(record)") -> None:
     """Raise `ConfigError` (78) for a result that is not None. ``send`` is the call that the message recommends."""
     if iscoroutine(result):
-        # Otherwise Python warns that it was never awaited.
+        # Otherwise Python would warn that the coroutine was never awaited.
         result.close()
     code = getattr(process, "__code__", None)
     location = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
@@ -55,7 +55,7 @@ def refuse_result(process: Callable[[Any], Any], result: object, *, send: str = 
     )
 
 
-# Cached, because each epoch calls this function for the same methods.
+# The result is cached, because each epoch calls this function for the same methods.
 @lru_cache(maxsize=1024)
 def _returns_none(code: CodeType) -> bool:
     steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "EXTENDED_ARG")]

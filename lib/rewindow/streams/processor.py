@@ -20,12 +20,18 @@ if TYPE_CHECKING:
 
 
 class Processor:
-    """The code of one node. Each epoch gets a new processor, so state that must outlive it belongs in a store or a schedule."""
+    """The code of one node. Each epoch gets a new processor.
+
+    State that must outlive an epoch belongs in a store or a schedule.
+    """
 
     context: ProcessorContext
 
     def init(self, context: ProcessorContext) -> None:
-        """Start an epoch. Override this method to fetch stores and schedule punctuations; then set ``self.context``, too."""
+        """Start an epoch. Override this method to fetch stores and schedule punctuations.
+
+        The override must set ``self.context``.
+        """
         self.context = context
 
     def process(self, record: Record) -> None:
@@ -73,12 +79,12 @@ class ProcessorContext(Forwarding):
         """Call a method of this processor every ``interval`` of stream time or wall-clock time (KIP-138).
 
         The arguments of the method are the clock in epoch milliseconds, then ``args``. By default a schedule first fires one
-        interval from now; a stream-time schedule that is made before the task's first record fires at that record (D2).
-        ``time_shift`` instead aligns the due times to 1970 plus the shift (D3). ``start_time`` instead is the first due time,
-        as a duration since 1970 (KIP-1146, D4). Only one of these two is allowed. ``name`` identifies the schedule within the
-        node; a second schedule of the same name replaces the first (D7).
-        Raises `ConfigError` for an interval below 1 ms, a negative start, or a callback that is not a method of this
-        processor, and `DataError` in `close`.
+        interval from now. A stream-time schedule that is made before the task's first record first fires at that record (D2).
+        With ``time_shift``, the due times are aligned to 1970 plus the shift instead (D3). With ``start_time``, the first due
+        time is this duration since 1970 instead (KIP-1146, D4). Only one of these two is allowed. ``name`` identifies the
+        schedule within the node. A second schedule of the same name replaces the first (D7). Raises `ConfigError` for an
+        interval below 1 ms, a negative start, or a callback that is not a method of this processor, and `DataError` in
+        `close`.
         """
         if self.is_closed:
             raise DataError(
@@ -86,7 +92,7 @@ class ProcessorContext(Forwarding):
                 "{node} schedules in close(): the epoch is over; schedule in init or process",
                 node=self.name,
             )
-        # User code may pass anything.
+        # User code may pass any object.
         given: object = type
         if not isinstance(given, PunctuationType):
             raise ConfigError(
@@ -182,8 +188,8 @@ class ProcessorContext(Forwarding):
         """Return a random number generator with a deterministic seed: the same in every attempt, run and branch.
 
         The generator has the common methods of Python's ``random.Random``. The seed consists of the record or punctuation
-        being handled, this node, and the number of earlier calls of this method at that event. Raises `DataError` in `init`
-        and `close`.
+        being handled, this node, and the number of earlier calls of this method for that record or punctuation. Raises
+        `DataError` in `init` and `close`.
         """
         return self._task_context.call_ids.random(self.name)
 
@@ -202,11 +208,14 @@ class ProcessorContext(Forwarding):
 
     @property
     def observed_time_ms(self) -> int:
-        """This node's own clock: the highest timestamp ever given to `observe` (D14), or -1. The checkpoint keeps it."""
+        """This node's own clock: the highest timestamp that was ever passed to `observe` (D14); -1 if none.
+
+        Kept in checkpoints.
+        """
         return self._task_context.node_times.get(self.name, UNKNOWN)
 
     def observe(self, timestamp: int) -> int:
-        """Advance this node's own clock to a timestamp, unless the clock is later already. Return the clock."""
+        """Advance this node's own clock to a timestamp, unless the clock is already later. Return the clock."""
         return self.observe_as(self.name, timestamp)
 
     def observe_as(self, node: str, timestamp: int) -> int:
@@ -256,7 +265,7 @@ class FixedKeyContext(ProcessorContext):
     def forward(self, record: Record, *, to: To | None = None) -> None:
         """Forward a record: see `ProcessorContext.forward`. Raises `DataError` if the key differs from the handled record's."""
         handled = self._handled
-        # User code may pass anything.
+        # User code may pass any object.
         given: object = record
         if handled is not None and isinstance(given, Record) and not _same_key(given, handled):
             raise DataError(

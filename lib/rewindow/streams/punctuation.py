@@ -68,8 +68,8 @@ class Schedule:
     def arm(self, now_ms: int, *, is_firing: bool = False) -> None:
         """Set the first due time, given the clock ``now_ms``. If the clock is unknown (-1), the schedule may stay pending.
 
-        ``is_firing``: a punctuation of this clock is running. With a time shift, the first due time is then strictly after the
-        clock (D3).
+        ``is_firing``: whether a punctuation of this clock is running. If so, and with a time shift, the first due time is
+        strictly after the clock (D3).
         """
         is_stream = self.type is PunctuationType.STREAM_TIME
         # A stream-time schedule with a start time is due even while stream time is unknown. A wall-clock schedule stays
@@ -78,14 +78,17 @@ class Schedule:
             late = self.start_time_ms < now_ms
             self.due_ms = strictly_after(now_ms, self.start_time_ms, self.interval_ms) if late else self.start_time_ms
         elif now_ms != UNKNOWN and self.time_shift_ms is not None:
-            # If the new schedule were due at the clock itself, it would fire during the punctuation that makes it.
+            # If the new schedule were due at the current clock, it would fire during the punctuation that makes it.
             first_due = strictly_after if is_firing else at_or_after
             self.due_ms = first_due(now_ms, self.time_shift_ms, self.interval_ms)
         elif now_ms != UNKNOWN:
             self.due_ms = now_ms + self.interval_ms
 
     def become_known(self, now_ms: int) -> None:
-        """Set a pending schedule's due time, given the clock's first value. On stream time without a shift it is due now (D2)."""
+        """Set a pending schedule's due time, given the clock's first value.
+
+        A stream-time schedule without shift is due now (D2).
+        """
         fires_now = self.type is PunctuationType.STREAM_TIME and self.time_shift_ms is None
         if fires_now:
             self.due_ms = now_ms
@@ -93,7 +96,7 @@ class Schedule:
             self.arm(now_ms)
 
     def advance(self, now_ms: int) -> None:
-        """Advance the due time to the next point of the schedule's grid strictly after the clock ``now_ms``."""
+        """Advance the due time to the next point of the schedule's grid that is strictly after the clock ``now_ms``."""
         due_ms = self.due_ms if self.due_ms is not None else now_ms
         self.due_ms = strictly_after(now_ms, due_ms, self.interval_ms)
 
@@ -197,7 +200,7 @@ class PunctuationQueue:
 
     def _run(self, schedule: Schedule, now_ms: int, punctuate: Callable[[Schedule, int], None]) -> None:
         punctuate(schedule, now_ms)
-        # The method that was called may have cancelled its own schedule.
+        # The method that was called may have cancelled the schedule that called it.
         if not schedule.is_cancelled:
             schedule.advance(now_ms)
             self.add(schedule)

@@ -59,7 +59,7 @@ class TopicPartition(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """The topic, partition and offset of the record being handled. In a punctuation: ``(None, -1, -1)``, as in Kafka."""
+    """The topic, partition and offset of the record being handled; ``(None, -1, -1)`` in a punctuation, as in Kafka."""
 
     topic: str | None
     partition: int
@@ -87,7 +87,7 @@ def as_log_row(value: Any) -> Any:
 
 
 class Window(NamedTuple):
-    """A time interval in epoch milliseconds. It excludes its end: ``[start, end)``. A session includes it: ``[start, end]``."""
+    """A time interval in epoch milliseconds. It excludes its end (``[start, end)``), except that a session includes it."""
 
     start_ms: int
     end_ms: int
@@ -102,7 +102,7 @@ class Windowed(NamedTuple):
 
 
 class Change(NamedTuple):
-    """An update of a table: the new value, and the value last sent downstream (D13)."""
+    """An update of a table: the new value, and the value that was last sent downstream (D13)."""
 
     new: Any
     old: Any = None
@@ -126,7 +126,7 @@ class PastChange(Change):
 
 @dataclass(frozen=True, slots=True)
 class To:
-    """The target of a forwarded record, and optionally a new timestamp for the record (KIP-251). No child name: all children."""
+    """The target of a forwarded record (None: all children), and optionally a new timestamp for the record (KIP-251)."""
 
     child_name: str | None = None
     timestamp: int | None = None

@@ -9,7 +9,7 @@ Rules of this file:
    record is identified by topic, partition and offset, a punctuation by partition, schedule and due time.
 2. A call id does not depend on the run, the attempt, the branch or the layout, so a repeated computation gets the same
    ids. A call id does depend on the job, because two jobs that read one log have different side effects.
-3. `init` and `close` have no call ids, because how often they run depends on how epochs are grouped into runs.
+3. `init` and `close` have no call ids, because how often they run depends on how epochs are divided into runs.
 4. Random bits come from SHA-256 over a seed and a counter, not from Python's generator. Python guarantees the same numbers in
    later versions only for the generator's ``random()``, and a replay must not depend on the version.
 """
@@ -60,7 +60,7 @@ class RecordContext:
         return RecordMetadata(self.topic, partition if self.topic else UNKNOWN, self.offset if self.topic else UNKNOWN)
 
     def __str__(self) -> str:
-        """Describe the event for an error message."""
+        """Describe the current event for an error message."""
         if self.topic and self.last_offset > self.offset:
             return f"{self.topic}, a batch of the offsets {self.offset} to {self.last_offset}"
         if self.topic:
@@ -93,7 +93,7 @@ class CallIds:
         return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
     def counts(self, node: str) -> _Counts:
-        """Return the node's last events and call numbers, for `restore`."""
+        """Return a node's last events and call numbers, for `restore`."""
         return tuple(((node, kind), self._last.get((node, kind))) for kind in (_KEY, _RANDOM, _UUID))
 
     def restore(self, counts: _Counts) -> None:

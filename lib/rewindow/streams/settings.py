@@ -1,8 +1,8 @@
 """The settings of a job's tasks: semantics, limits, error policies, and everything else that the tasks share.
 
-Semantics affect results, so they are part of the job's fingerprint. Limits and error policies are not part of it. A limit does
-not affect results. A run that fails commits nothing, so completed runs with different policies can differ only by the records
-that were quarantined.
+Semantics affect results, so they are part of the job's fingerprint. Limits and error policies are not part of it. A limit
+does not affect results. A run that fails commits no results, so completed runs with different policies can differ only by the
+records that were quarantined.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Limits:
     list_items: int = 20_000
     """The most items in one list that an aggregate makes. Checked in record execution, where each record copies the list."""
     store_memory: int = 512 * 1024 * 1024
-    """The approximate memory of all stores of a task, in bytes. What exceeds this limit spills to disk."""
+    """The approximate memory of all stores of a task, in bytes. Rows beyond this limit spill to disk."""
 
 
 DEFAULTS = Limits()
@@ -88,7 +88,7 @@ class StreamTimeFrom(StrEnum):
 
     RECORDS = "records"
     WATERMARK = "watermark"
-    """The records, and at an epoch's end the watermark."""
+    """The records and, at an epoch's end, the watermark."""
 
 
 class WallClock(StrEnum):
@@ -97,7 +97,7 @@ class WallClock(StrEnum):
     STREAM_TIME = "stream_time"
     """The wall clock follows the highest timestamp or watermark so far. Each punctuation fires at its due time."""
     RUN = "run"
-    """The wall clock jumps once, when all records of a run are done. Each due schedule fires once."""
+    """The wall clock jumps once, after all records of a run have been processed. Each due schedule fires once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,4 +135,4 @@ class TaskConfig:
     semantics: Semantics = field(default_factory=Semantics)
     settings: Settings = field(default_factory=Settings)
     watermark_lags: Mapping[str, int] = field(default_factory=dict)
-    """By node: the milliseconds by which the watermark is lowered before the node gets it (`Topology.watermark_lags`)."""
+    """For each node, the milliseconds by which the watermark is lowered before the node gets it (`Topology.watermark_lags`)."""

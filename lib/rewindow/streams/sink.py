@@ -15,20 +15,21 @@ from rewindow.streams.task_context import TaskContext
 from rewindow.streams.topology import SubTopology
 
 Write = Callable[[Record, int, int], None]
-"""Writes a record. Arguments: the record, its order key (`RecordContext.order_ms`) and its number in the topic."""
+"""A function that writes a record. Arguments: the record, its order key (`RecordContext.order_ms`) and its number in the
+topic."""
 
 
 class Sink(ABC):
     """Receives the output of one sink node."""
 
     process: Callable[[Record], None]
-    """Takes one record. `begin` sets this attribute, and parent nodes call it directly."""
+    """The function that handles one record. `begin` sets this attribute, and parent nodes call it directly."""
 
     takes_columns = False
     """Whether `process_many` may be called. True only if the sink does not need each record's event (`RecordContext`)."""
 
     def process_many(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int]) -> None:
-        """Take several records as columns. Only for sinks whose ``takes_columns`` is True.
+        """Handle several records, given as columns. Only for sinks whose ``takes_columns`` is True.
 
         The sender may change the columns and their values afterwards, as with `process`.
         """

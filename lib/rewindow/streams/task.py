@@ -42,7 +42,10 @@ from rewindow.streams.topology import SubTopology
 
 
 class Task:
-    """Replays the epochs of one partition through one sub-topology. Call `replay` or `replay_rows`, then `end_epoch`."""
+    """Replays the epochs of one partition through one sub-topology.
+
+    For each epoch, call `replay` or `replay_rows`, then `end_epoch`.
+    """
 
     def __init__(
         self,
@@ -59,7 +62,7 @@ class Task:
 
         ``writers`` returns the writer of a sink node. ``dropped`` receives the records at which a node with an error policy
         failed and, if ``keeps_dropped`` is set, late, skipped and expired records. ``disk`` provides local files for stores
-        that spill; without ``disk``, stores stay in memory.
+        that spill. If it is None, stores stay in memory.
         """
         config, checkpoint = config or TaskConfig(), checkpoint or Checkpoint()
         state, settings = checkpoint.state, config.settings
@@ -83,7 +86,8 @@ class Task:
         self._topics = [source.topic for source in part.sources]
         self._offsets = [state.offsets.get(topic, 0) for topic in self._topics]
         self._sinks = open_sinks(part, writers, self._task_context, state.emitted, settings.limits)
-        # As in Kafka, records of a global table advance no clock, because no timestamp exceeds the partition time set here.
+        # As in Kafka, records of a global table advance no clock. This is so because no timestamp exceeds the partition time
+        # that is set here.
         times = [
             MAX_MS if source.is_global else state.partition_times.get(source.topic, UNKNOWN) for source in part.sources
         ]
@@ -113,7 +117,10 @@ class Task:
         return self._stores
 
     def replay(self, events: Iterable[Event]) -> None:
-        """Process events of the current epoch, in order. Raises `DataError` naming record and node if user code fails."""
+        """Process events of the current epoch, in order.
+
+        Raises `DataError`, which names record and node, if user code fails.
+        """
         with explained(self._task_context):
             self._replay_all(events)
 
@@ -142,8 +149,8 @@ class Task:
     def end_epoch(self, watermark_ms: int, *, is_final: bool = False, number: int = 0) -> None:
         """Close the epoch. ``watermark_ms`` is its watermark in milliseconds since 1970, -1 if it has none.
 
-        ``is_final``: no epoch will follow (D18). ``number`` is the epoch's number. The ids of calls made at the epoch's end
-        contain it (`streams.record_context`).
+        ``is_final``: whether no epoch will follow (D18). ``number`` is the epoch's number. The ids of calls made at the
+        epoch's end contain it (`streams.record_context`).
         """
         with explained(self._task_context):
             self._end_epoch(watermark_ms, is_final=is_final, number=number)
@@ -155,7 +162,7 @@ class Task:
             self._clocks.jump(now_ms)
 
     def state(self) -> TaskState:
-        """Return the state for a checkpoint, which also contains the stores' changes (`Store.take_changes`)."""
+        """Return the state for a checkpoint. The checkpoint also contains the changes of the stores (`Store.take_changes`)."""
         return TaskState(
             **self._task_context.live_state(),
             partition_times={
@@ -182,7 +189,7 @@ class Task:
         stream_queue = clocks.stream_queue
         stream_ms = task_context.stream_time_ms
         last_order_ms, taken, late, late_ms, latest_ms, least_ms = UNKNOWN, 0, 0, 0, 0, MAX_MS
-        # This loop runs for each record, so values that change seldom are looked up only when they change.
+        # This loop runs for each record. So values that seldom change are looked up only when they change.
         current_rank, last_rank, last_offset = UNKNOWN, UNKNOWN, UNKNOWN
         for order_ms, rank, offset, timestamp, key, value in events:
             if order_ms < last_order_ms:
@@ -227,12 +234,12 @@ class Task:
         return taken
 
     def adopt(self, semantics: Semantics) -> None:
-        """Let time pass by other semantics from the next epoch on, as if a job's file was changed between two runs."""
+        """Use other semantics of time from the next epoch on, as if a job's file had been changed between two runs."""
         self._config = replace(self._config, semantics=semantics)
         self._clocks.adopt(semantics)
 
     def _replay_rows(self, rank: int, rows: Rows) -> None:
-        """Process consecutive records of one topic: in batches if its node takes batches, otherwise one by one."""
+        """Process consecutive records of one topic: in batches if their node gets batches, otherwise one by one."""
         assembly, topic, context = self._open(), self._topics[rank], self._task_context
         if rank not in self._batched:
             RecordReplay(assembly.entries[0], topic, self._clocks, context, self._check_stores).replay(rows)
@@ -258,7 +265,7 @@ class Task:
 
     def _take_watermark(self, assembly: Assembly, watermark_ms: int) -> None:
         lag = max((self._config.watermark_lags.get(source.name, 0) for source in self._part.sources), default=0)
-        # Nodes in earlier sub-topologies may hold records back for up to ``lag``, so stream time stays that far behind.
+        # Nodes in earlier sub-topologies may hold records back for up to ``lag``. So stream time stays that far behind.
         if watermark_ms >= lag:
             self._clocks.move_stream_time(watermark_ms - lag)
         self._notify_nodes(assembly, watermark_ms)

@@ -1,7 +1,8 @@
 """The state that all nodes of one task share: clocks, stores, schedules, metrics and the current event.
 
-This module also reports dropped records, which are not processed further (late, skipped, expired). If the job is configured with
-``dropped: quarantine``, they are written to the quarantine, each with its source, the node and the reason.
+This module also reports dropped records: records that are not processed further, because they are late, skipped or expired.
+If the job is configured with ``dropped: quarantine``, they are written to the quarantine, each with its source, the node and
+the reason.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Dropped(NamedTuple):
 
 
 Drop = Callable[[Dropped], None]
-"""Receives dropped records: the writer of the quarantine, or a test."""
+"""A function that gets dropped records: the writer of the quarantine, or a test."""
 _PAIR = row_class(("key", "value"))
 
 
@@ -115,7 +116,7 @@ class TaskContext:
             self._dropped = self._held_drops.append
 
     def release_drops(self, *, keep: bool) -> None:
-        """End the buffering of `hold_drops`. ``keep``: report the buffered records; otherwise discard them."""
+        """End the buffering of `hold_drops`. ``keep``: whether to report the buffered records. Otherwise they are discarded."""
         if self._receiver is not None:
             self._dropped, self._receiver = self._receiver, None
             for dropped in self._held_drops if keep else ():

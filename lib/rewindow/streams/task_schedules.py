@@ -1,9 +1,9 @@
-"""The schedules of one task, and how a processor, which is recreated in each epoch, is connected to its schedules (D7).
+"""The schedules of one task, and how the new processors of each epoch are connected to the schedules (D7).
 
-A name identifies a schedule within its node. A second schedule of the same name replaces the first, except that in a later
-epoch the first such call in `init` returns the existing schedule. Without a name, the k-th call in `init` returns the k-th
-unnamed schedule that `init` made in earlier epochs, even if this schedule was cancelled. An unnamed call elsewhere makes a new
-schedule, which is discarded after it is cancelled.
+A name identifies a schedule within its node. A second call with the same name replaces the schedule. There is one exception:
+in a later epoch, the first such call in `init` returns the existing schedule. If calls have no name, the k-th call in `init`
+returns the k-th unnamed schedule that `init` made in earlier epochs, even if this schedule was cancelled. A call without a
+name elsewhere makes a new schedule, which is discarded after it is cancelled.
 """
 
 from __future__ import annotations
@@ -42,12 +42,18 @@ class Schedules:
                 self.queues[schedule.type].add(schedule)
 
     def begin_init(self, node: str) -> None:
-        """Begin `init` of a node. Until `end_init`, its calls of `schedule` return the schedules of earlier epochs, if any."""
+        """Begin `init` of a node.
+
+        Until `end_init`, the node's calls of `schedule` return the schedules of earlier epochs, if any.
+        """
         self._initializing = node
         self._found = {}
 
     def end_init(self, node: str) -> None:
-        """End `init` of a node. Raises `CheckpointError` (76) if the method of a schedule that is not cancelled is missing."""
+        """End `init` of a node.
+
+        Raises `CheckpointError` (76) if the processor lacks the method of a schedule that is still active.
+        """
         self._initializing = None
         for schedule in self._known.values():
             if schedule.node == node and not schedule.is_cancelled:
@@ -117,7 +123,8 @@ class Schedules:
         """Run a schedule's method, with the clock ``now_ms`` and the schedule's arguments."""
         before, self.firing = self.firing, schedule.type
         try:
-            # The method must be a local variable. If the call has the wrong arguments, `error_context` finds the method here.
+            # The method must be a local variable. If the call has the wrong arguments, `error_context` finds the method in this
+            # frame.
             method = self.callback(schedule)
             # The method may modify its arguments.
             result = method(now_ms, *(deepcopy(schedule.args) if schedule.args else ()))
@@ -171,7 +178,7 @@ class Schedules:
     def _method_name(self, node: str, callback: Callable[..., None]) -> str:
         owner, name = getattr(callback, "__self__", None), getattr(callback, "__name__", "")
         if owner is not None and owner is self.processors.get(node):
-            # Python mangles the name of a private method (two underscores), so the mangled names are tried, too.
+            # Python mangles the name of a private method (two leading underscores). So the mangled names are tried, too.
             for spelled in (name, *(f"_{kind.__name__.lstrip('_')}{name}" for kind in type(owner).__mro__)):
                 if getattr(owner, spelled, None) == callback:
                     return spelled

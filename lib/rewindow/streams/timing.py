@@ -19,10 +19,10 @@ from rewindow.streams.state.stores import BUFFER, RECORDS
 class Timing:
     """Describes how a store of a node depends on the node's clock.
 
-    An entry of the store is final ``final_after_ms`` after its base time. The base time is the end of the entry's window. In a
-    suppress with a time limit, it is the entry's buffer time; in a join, the record's timestamp. ``final_after_ms`` is None if
-    the node sends each result at once.
-    ``durations`` maps the names of the defining durations (size, advance, difference, gap, limit, grace) to milliseconds.
+    An entry of the store is final ``final_after_ms`` after its base time. The base time is the end of the entry's window; in
+    a suppress with a time limit, the entry's buffer time; in a join, the record's timestamp. ``final_after_ms`` is None if
+    the node sends each result at once. ``durations`` maps the names of the defining durations (size, advance, difference,
+    gap, limit, grace) to milliseconds.
     """
 
     store: str
@@ -66,7 +66,7 @@ class TimedNode:
 
     @property
     def has_one_window(self) -> bool:
-        """Whether each record belongs to exactly one window, so that a record is late for at most one window."""
+        """Whether each record belongs to exactly one window. If so, a record is late for at most one window."""
         durations = self.durations
         return "gap" in durations or ("size" in durations and durations.get("advance") == durations["size"])
 
@@ -78,7 +78,10 @@ class TimedNode:
         return ", ".join(f"{name} {in_words(ms)}" for name, ms in durations.items() if name not in left_out)
 
     def reads(self, topic_partition: TopicPartition, partition: int) -> bool:
-        """Whether the node's task of partition ``partition`` reads a topic-partition. A job may read only some logs of a feed."""
+        """Whether the node's task with the number ``partition`` reads a topic-partition.
+
+        A job may read only some logs of a feed.
+        """
         return topic_partition.partition == partition and topic_partition.topic in self.topics
 
     def all_final_at(self, clock_ms: int) -> int:
@@ -109,7 +112,7 @@ class TimedNode:
 
 
 def timings_of(supplier: object) -> Sequence[Timing]:
-    """Return what a supplier declares; empty if it declares nothing, as is the case for suppliers of users."""
+    """Return the timings that a supplier declares; empty if it declares none, as users' suppliers do."""
     declared = getattr(supplier, "timings", None)
     return declared() if callable(declared) else ()
 

@@ -1,7 +1,7 @@
 """Replay consecutive records of one topic, one by one or in batches, in variants of the loop of `streams.task`.
 
-Within one topic, order keys never decrease, and stream time after each record can be computed in advance. So the loop over
-records does not check the order, and lateness is measured for many records at once.
+Within one topic, order keys never decrease. So the loop over records does not check the order. The stream time after each
+record can be computed in advance, so lateness is measured for many records at once.
 
 The steps for each batch:
 
@@ -103,7 +103,7 @@ class BatchReplay:
             start = self._batch(rows, start, min(start + CHECK_EVERY, count))
 
     def _batch(self, rows: Rows, start: int, limit: int) -> int:
-        """Process the batch that begins at index ``start`` and has its end index at ``limit`` or before. Return the end index."""
+        """Process the batch that begins at index ``start`` and ends at index ``limit`` or before. Return its end index."""
         clocks, task_context = self._clocks, self._task_context
         self._advance(rows, start)
         end = clocks.batch_end(rows.running_ms, start, limit)
@@ -170,8 +170,8 @@ def _measure_records(
 ) -> None:
     """Count records and measure their lateness, which is stream time after the record minus the record's timestamp.
 
-    ``is_lowest``: stream time is the lowest partition time of several topics, so records may be ahead of stream time. Such
-    records are not late.
+    ``is_lowest``: whether stream time is the lowest partition time of several topics. Records may then be ahead of stream
+    time, and such records are not late.
     """
     late_ms = list(map(sub, stream_times, timestamps))
     if is_lowest:

@@ -1,24 +1,24 @@
 """The topology: a graph of sources, processors, sinks and stores, checked as it is built and split at repartitions.
 
 A topology is data and runs nothing. A node forwards records to its children in the order in which the children were added. If
-records of two topics have equal order keys, the topic whose source was added first wins.
+records of two topics have equal order keys, the record of the topic whose source was added first is processed first.
 
 A run processes the sub-topologies one after the other. A global table has two nodes: an internal source, and the node that
-maintains the table's store. These two nodes do not connect sub-topologies. Instead, each sub-topology that reads the store has
-a copy of them.
+maintains the table's store. These two nodes do not connect sub-topologies. Instead, each sub-topology that reads the store
+has a copy of them.
 
 The lag of a node says how long nodes above it may hold results back. The watermark that the node gets is lowered by its lag
-(D22). Lags are computed from `Topology.describe`, which the ledger keeps for each run, because another job that reads an output
-needs the lag of a run whose code may no longer exist.
+(D22). Lags are computed from `Topology.describe`, whose result the ledger stores for each run. So another job that reads an
+output can compute the lag of a run whose code no longer exists.
 
-Key pruning determines which keys a sub-topology can read from its stores, so that a run restores only these keys. A supplier
-may declare two properties of its processor. Both are false by default and for every user processor:
+Key pruning determines which keys a sub-topology can read from its stores. A run restores only these keys. A supplier may
+declare two properties of its processor. Both are false by default, and for every user processor:
 
 * ``keeps_key``: the processor forwards records only while it handles a record, and only with that record's key.
 * ``asks_own_key``: the processor accesses its stores only while it handles a record, and only with that record's key.
 
-If all nodes of a store declare ``asks_own_key``, and all nodes between the sources and these nodes declare ``keeps_key``, then
-the store is read only with keys of the sources' records.
+If all nodes of a store declare ``asks_own_key``, and all nodes between the sources and these nodes declare ``keeps_key``,
+then the store is read only with keys of the sources' records.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _Topics = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class SubTopology:
-    """The part of a topology that one task runs: connected nodes and their stores. A run processes parts in ``index`` order."""
+    """The part of a topology that one task runs: connected nodes and their stores. A run processes parts by ``index``."""
 
     index: int
     nodes: tuple[Node, ...]
@@ -60,7 +60,7 @@ class SubTopology:
 
     @property
     def global_stores(self) -> frozenset[str]:
-        """The stores of global tables in this part. Every task holds all their rows, and one task writes their changelogs."""
+        """The stores of global tables in this part. Every task keeps all their rows, and one task writes their changelogs."""
         return frozenset(_global_tables(self.nodes))
 
     def writes_changelog(self, store: str, partition: int) -> bool:
@@ -69,7 +69,7 @@ class SubTopology:
 
     @property
     def sources(self) -> tuple[SourceNode, ...]:
-        """The source nodes. If order keys of two topics are equal, the topic of the earlier source wins (L1)."""
+        """The source nodes. If order keys of two topics are equal, the record of the earlier source is processed first (L1)."""
         return tuple(node for node in self.nodes if isinstance(node, SourceNode))
 
     @property
@@ -85,9 +85,9 @@ class Topology:
     nodes: dict[str, Node] = field(default_factory=dict)
     stores: dict[str, StoreBuilder] = field(default_factory=dict)
     reads: list[tuple[str, _Reads]] = field(default_factory=list)
-    """Pairs of a node's name and the columns its code reads, to be checked against the logs; not part of the fingerprint."""
+    """For each node by name, the columns that its code reads (to be checked); not part of the fingerprint."""
     lines: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """By ``node NAME`` or ``store NAME``: the ``file:line`` of user code that added the node or store, for errors."""
+    """Maps ``node NAME`` or ``store NAME`` to the ``file:line`` of user code that added the node or store, for messages."""
 
     def add_source(self, name: str, topic: str) -> Topology:
         """Add a source for a topic of the feed. Raises `TopologyError` if another source already reads the topic."""
@@ -104,8 +104,8 @@ class Topology:
         on_error: OnError = FAIL,
         typed_by: TypedBy = PROCESS,
     ) -> Topology:
-        """Add a processor. ``stores`` has names of stores added before; for the further arguments see `ProcessorNode`."""
-        # User code may pass anything.
+        """Add a processor. ``stores`` has names of stores that were added before. Other arguments: see `ProcessorNode`."""
+        # User code may pass any object.
         given: object = supplier
         if not callable(given):
             raise TopologyError(
@@ -147,7 +147,7 @@ class Topology:
     def add_repartition(
         self, name: str, *parents: str, key: Any = None, value: Any = None, partitioner: Partitioner | None = None
     ) -> str:
-        """Add a repartition, which sends each record to the partition of its key, or to the one that ``partitioner`` returns.
+        """Add a repartition. It sends each record to the partition of its key, or to the one that ``partitioner`` returns.
 
         Returns the name of the repartition's source, which is the parent of the nodes below.
         """
@@ -202,7 +202,7 @@ class Topology:
         return tuple(node for part in self.sub_topologies() for node in _timed_nodes(part))
 
     def above(self, node: Node) -> Iterator[Node]:
-        """Yield a node and all nodes above it, nearest first, also the nodes above repartitions."""
+        """Yield a node and all nodes above it, nearest first. Nodes above repartitions are included."""
         waiting, reached = [node], {node.name}
         while waiting:
             nearest = waiting.pop(0)
@@ -273,15 +273,15 @@ def describe_supplier(supplier: Any) -> str:
 
 
 def output_lags(topology: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return, by output topic, how long results may be held back, in ms. ``topology`` is a result of `Topology.describe`."""
+    """Return how long (ms) results may be held back, by output topic. ``topology`` is a result of `Topology.describe`."""
     lags, internal = _node_lags(topology), _internal_topics(topology)
     sinks = (node for part in topology for node in part["nodes"] if "sink" in node)
     return {sink["sink"]: lags[sink["name"]] for sink in sinks if sink["sink"] not in internal}
 
 
 def key_topics(part: SubTopology) -> dict[str, _Topics]:
-    """Return the stores that are read only with keys of source records: the topics of the sources, by the store's name."""
-    # `below` has, by node, the topics from which the keys of the records below the node come; None if unknown.
+    """For each store (by name) that is read only with keys of source records, return the topics of these sources."""
+    # For each node, `below` has the topics from which the keys of the records below the node come; None if these are unknown.
     below: dict[str, _Topics | None] = {}
     topics_of: dict[str, _Topics | None] = {store.name: frozenset() for store in part.stores}
     for node in part.nodes:
@@ -340,7 +340,7 @@ def _timed_nodes(part: SubTopology) -> Iterator[TimedNode]:
 
 
 def _windows_above(part: SubTopology, node: Node) -> dict[str, int]:
-    """Return the window durations of a node, or else of the nearest windowed aggregate above it; empty without windows."""
+    """Return the window durations of a node or, if it has none, of the nearest windowed aggregate above; empty if none."""
     nodes, due = {above.name: above for above in part.nodes}, [node]
     while due:
         above = due.pop()
@@ -391,7 +391,7 @@ def _connected(nodes: Collection[Node]) -> list[list[Node]]:
 
 
 def _global_tables(nodes: Collection[Node]) -> dict[str, tuple[str, ...]]:
-    """Return, by store of a global table, the names of its source and of the node that maintains the store."""
+    """Return, for each store of a global table, the names of the table's source and of the node that maintains the store."""
     sources = {node.name for node in nodes if isinstance(node, SourceNode) and node.is_global}
     owners = [node for node in nodes if isinstance(node, ProcessorNode) and sources.intersection(node.parents)]
     return {store: (*node.parents, node.name) for node in owners for store in node.stores}
@@ -456,7 +456,7 @@ def _in_run_order(parts: list[list[Node]]) -> list[list[Node]]:
 
 
 def _node_lags(topology: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return each node's lag: for how many ms its ancestors may hold results back. Of several paths, the longest counts."""
+    """Return each node's lag: for how many ms its ancestors may hold results back. The path with the largest lag counts."""
     internal = _internal_topics(topology)
     lags: dict[str, int] = {}
     below: dict[str, int] = {}

@@ -1,11 +1,12 @@
 """The built-in aggregates and their protocol. Built-in aggregates are data, so they can also run on whole columns.
 
-An aggregator has a start state, a function that adds a value to a state, and a function from state to result. The store keeps
-the state. Sums are added in the order in which the task processes the records, so the last bit of a float is the same in every
-layout.
+An aggregator has a start state, a function that adds a value to a state, and a function that returns the result for a state.
+The store keeps the state. Values are added in the order in which the task processes the records, so even the last bit of a
+float is the same in every layout.
 
-The results of `First`, `Last` and `Collect` depend on the order in which the task processes the records (L1), not on the order
-of timestamps. Merged sessions are combined in the order of their times. Null fields and null values are skipped.
+The results of `First`, `Last` and `Collect` depend on the order in which the task processes the records (L1), not on the
+order of timestamps. If sessions are merged, their states are combined in the order of the sessions' times. Null fields and
+null values are skipped.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _EXACT = exact_context()
 
 @runtime_checkable
 class Aggregator(Protocol):
-    """A start state, a step and a result. ``state_type`` and ``result_type`` take the declared type of the values."""
+    """An aggregate: a start state, a step and a result. `state_type` and `result_type` get the declared type of the values."""
 
     def start(self) -> Any:
         """Return the state before the first value."""
@@ -110,7 +111,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class _OfField:
-    """An aggregate of one field of the values, or of the values themselves if ``field`` is None. Nulls are skipped."""
+    """An aggregate of one field of the values or, if ``field`` is None, of the values themselves. Nulls are skipped."""
 
     field: str | None = None
 
@@ -170,7 +171,7 @@ class _Folded(_OfField, ABC):
 class Sum(_Folded):
     """The sum of a field, or of the values. Nulls are skipped. Without values, the sum is null.
 
-    The sum of booleans is an integer. Decimals are added exactly, up to 38 digits; a longer sum raises a `DataError`.
+    The sum of booleans is an integer. Decimals are added exactly. A sum of more than 38 digits raises a `DataError`.
     """
 
     def state_type(self, value: Any) -> Any:
@@ -301,7 +302,7 @@ class _Ordered(_OfField, ABC):
 
     @abstractmethod
     def with_operand(self, state: Any, operand: Any) -> Any:
-        """Return the state with another operand, which is not null."""
+        """Return the state with an operand added, which is not null."""
 
     @abstractmethod
     def merge(self, state: Any, later: Any) -> Any:
@@ -339,11 +340,11 @@ class Last(_Ordered):
 class Collect(_Ordered):
     """The list of all values of a field, or of the values, that are not null. Without values, the list is empty.
 
-    In record execution, each record stores and sends the whole list, so use it there only for windows and keys with few records.
-    If a list has more items than the limit ``list_items``, the run fails (71).
+    In record execution, each record stores and sends the whole list, so use it there only for windows and keys with few
+    records. If a list has more items than the limit ``list_items``, the run fails (71).
 
-    In an output table the list is a column of JSON text, like ``[1,2]``, and pandas and SQL get text. Later operators of the
-    same job get a list, and so does another job whose feed lands the output.
+    In an output table the list is a column of JSON text, like ``[1,2]``, so pandas and SQL get text. Later operators of the
+    same job get a list. So does another job whose feed lands the output.
     """
 
     def start(self) -> list[Any]:
@@ -363,11 +364,12 @@ class Collect(_Ordered):
         return [*state, operand]
 
     def subtract(self, key: Any, value: Any, state: list[Any]) -> list[Any]:
-        """See `Subtractable`. Removes the first equal item."""
+        """See `Subtractable`. Removes the first item that equals the value."""
         del key
         text = dump_value(self.operand(value))
         for index, item in enumerate(state):
-            # Compare texts: NaN does not equal NaN. Identity would find it only until a restart, which creates a new object.
+            # Texts are compared, because NaN does not equal NaN. Comparison by identity would find NaN only until a restart,
+            # which creates a new object.
             if dump_value(item) == text:
                 return [*state[:index], *state[index + 1 :]]
         return state

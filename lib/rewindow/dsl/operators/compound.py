@@ -1,4 +1,4 @@
-"""Aggregates that combine several aggregates, and aggregates that consist of user functions."""
+"""Aggregates that combine several aggregates, and aggregates that are made of user functions."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Several:
 
 
 def _result_type(part: Any, value: Any) -> Any:
-    """Return the type of one field of the result. Where possible, it distinguishes a null from a row of nulls."""
+    """Return the type of one field of the result. Where possible, the type distinguishes a null from a row of nulls."""
     return part.state_type(value) if part.__class__ in _RESULT_IS_STATE else part.result_type(value)
 
 
@@ -179,7 +179,7 @@ class Custom:
 
 
 def several(parts: Mapping[str, Aggregator]) -> Several:
-    """Combine aggregates, given by name. Raises `ConfigError` without aggregates, and for an invalid aggregate or name."""
+    """Combine aggregates, given by name. Raises `ConfigError` if there are none, or if one or its name is invalid."""
     for name in parts:
         if not name.isidentifier() or iskeyword(name) or name.startswith("_"):
             raise ConfigError(

@@ -2,10 +2,11 @@
 
     amount >= 10 and (country in ('de', 'fr') or country is null) and not is_test
 
-Names are fields of the value. If no field has the name, ``value``, ``key`` and ``timestamp`` (epoch ms) mean the record's own.
-Literals are integers, floats with a decimal point, 'texts' (with '' for a quote), true and false. A literal that is compared with
-a decimal is read as a decimal, so ``amount = 40.85`` is exact. A comparison (= <> != < <= > >=, between, in) with a null is null.
-``and``, ``or`` and ``not`` treat null as SQL does. Only records for which the condition is true are kept.
+Names are fields of the value. If no field has this name, ``value``, ``key`` and ``timestamp`` (epoch ms) are those of the
+record. Literals are integers, floats with a decimal point, 'texts' (with '' for a quote), true and false. A literal that is
+compared with a decimal is read as a decimal, so ``amount = 40.85`` is exact. A comparison (= <> != < <= > >=, between, in)
+with a null is null. ``and``, ``or`` and ``not`` treat null as SQL does. Only records for which the condition is true are
+kept.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Compare:
         return f"{self.left} {self.operator} {self.right}"
 
     def truth(self, look: Look) -> Truth:
-        """Return the truth value, None for null."""
+        """Return the truth value; None means null."""
         left, right = self.left.value(look), self.right.value(look)
         if left is None or right is None:
             return None
@@ -51,10 +52,10 @@ class Compare:
         return bool(OPERATORS[self.operator](left, right))
 
     def _as_in_sql(self, left: Any, right: Any) -> tuple[Any, Any]:
-        """Return the operands, of which at least one is a decimal, converted as in SQL.
+        """Convert operands as in SQL. At least one of them is a decimal.
 
-        A float literal becomes the decimal with the same digits, because no float is exactly 40.85 (ADR-143). If another operand
-        is a float, both become floats.
+        A float literal becomes the decimal with the same digits, because no float is exactly 40.85 (ADR-143). If another
+        operand is a float, both become floats.
         """
         if left.__class__ is float:
             return (Decimal(repr(left)), right) if isinstance(self.left, Literal) else (left, float(right))
@@ -65,7 +66,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """A test whether a value is null. The result is never null."""
+    """A test for null. The result is never null."""
 
     term: Term
 
@@ -87,7 +88,7 @@ class Not:
         return f"not ({self.negated})"
 
     def truth(self, look: Look) -> Truth:
-        """Return the truth value, None for null."""
+        """Return the truth value; None means null."""
         truth = self.negated.truth(look)
         return None if truth is None else not truth
 
@@ -107,7 +108,7 @@ class Both:
         return f"({self.left} {'or' if self.decides else 'and'} {self.right})"
 
     def truth(self, look: Look) -> Truth:
-        """Return the truth value, None for null."""
+        """Return the truth value; None means null."""
         left, right = self.left.truth(look), self.right.truth(look)
         if left is self.decides or right is self.decides:
             return self.decides
@@ -118,7 +119,7 @@ Condition = Compare | IsNull | Not | Both
 
 
 def parse(text: str) -> Condition:
-    """Parse a condition. Raises `ConfigError`, which names the token at which the text is wrong."""
+    """Parse a condition. Raises `ConfigError`, which names the wrong token."""
     return _Reader(text, "where").whole()
 
 

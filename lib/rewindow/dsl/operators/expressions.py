@@ -17,12 +17,13 @@ from typing import Any, TypeVar
 from rewindow.errors import ConfigError, DataError
 
 Look = Callable[[str], Any]
-"""Returns the value of a name, in the record for which an expression is evaluated."""
+"""A function that returns the value of a name in the record for which an expression is evaluated."""
 
 Part = TypeVar("Part")
 COMPUTED: Mapping[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 MOST_CHARACTERS, MOST_NESTED, MOST_TERMS, MOST_DIGITS = 100_000, 50, 200, 100
-"""Bounds of the text of `where` or `select`; the third also for each field of `select`."""
+"""The largest numbers of characters, nested levels, names and literals, and digits in the text of a `where` or `select`. The
+limit of names and literals also holds for each field of `select`."""
 _LONGEST_SHOWN = 300
 _TOKEN = re.compile(r"\s*(?:(\d+\.\d+|\d+)|('(?:[^']|'')*')|([A-Za-z_]\w*)|(<=|>=|<>|!=|[=<>(),+*-]))")
 _INSTEAD = {
@@ -119,9 +120,9 @@ def names_of_expression(expression: Expression) -> Iterator[str]:
 
 
 class Reader:
-    """A recursive descent parser. A syntax error raises `ConfigError`, which names the wrong token and the DSL's ``verb``.
+    """A recursive descent parser. A syntax error raises `ConfigError`, which names the wrong token and the ``verb``.
 
-    The bounds keep every recursion over a parsed text far from Python's limit.
+    Because of the bounds, no recursion over a parsed text comes near Python's limit.
     """
 
     def __init__(self, text: str, verb: str) -> None:
@@ -160,7 +161,7 @@ class Reader:
         return inner
 
     def _nested(self, read: Callable[[], Part]) -> Part:
-        """Read a part in parentheses, or one that `not` or `-` stands before."""
+        """Read a part in parentheses, or a part after `not` or `-`."""
         self._level += 1
         self._check("nested levels", self._level, MOST_NESTED)
         part = read()

@@ -1,20 +1,21 @@
 """The foreign-key join of two tables (KIP-213): four processors in three sub-topologies.
 
-1. In the left table's sub-topology, `ForeignKeySend` sends each update twice: to the partition of the left row's key, where
-   a copy of the table is kept, and to the partition of the foreign key, as a subscription to the right row with that key.
+1. In the left table's sub-topology, `ForeignKeySend` sends each update twice. One message goes to the partition of the left
+   row's key, where a copy of the left table is kept. The other goes to the partition of the foreign key. It is a subscription
+   to the right row with this key.
 2. In the right table's sub-topology, `ForeignKeySubscribe` keeps the subscribers of each key. It replies to a subscription with
    an `Answer` that contains the right row. `ForeignKeyPublish` sends an answer to all subscribers when the right row changes.
 3. In the third sub-topology, `ForeignKeyJoin` keeps the copy of the left table and joins its rows with the answers.
 
-Answers and updates reach `ForeignKeyJoin` by different paths. So an answer may arrive before the update that caused its
-subscription (early). It may also arrive after a newer update that changed the foreign key (outdated). Therefore the updates of a
-partition are numbered, and a subscription and its answers contain the number of their update. An outdated answer is dropped,
-because the newer update causes another answer. An early answer waits for its update, which arrives in the same epoch, because
-internal logs are released in whole epochs. (Kafka compares hashes of the left value and drops both kinds of answers, so the
-result of an early answer is missing until the next update.)
+Answers and updates reach `ForeignKeyJoin` by different paths. So an answer may be early: it arrives before the update that
+caused its subscription. An answer may also be outdated: it arrives after a newer update that changed the foreign key.
+Therefore the updates of a partition are numbered, and a subscription and its answers contain the number of their update. An
+outdated answer is dropped, because the newer update causes another answer. An early answer waits for its update. The update
+arrives in the same epoch, because internal logs are released in whole epochs. (Kafka compares hashes of the left value and
+drops both kinds of answers, so the result of an early answer is missing until the next update.)
 
-If the left row changed, a result has the larger timestamp of both rows. If the right row changed, a result has the timestamp of
-the right row. In a left join, the result for a row without a foreign key has the row's own timestamp.
+If the left row changed, a result has the larger timestamp of both rows. If the right row changed, a result has the timestamp
+of the right row. In a left join, the result for a row without a foreign key has the row's own timestamp.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from rewindow.streams.state.key_value_store import KeyValueStore, PrefixStore
 ALWAYS, QUIET, LAST, NEVER = "always", "quiet", "last", "never"
 """The ways to answer a subscription.
 
-ALWAYS: it is answered. QUIET: it is answered, but an answer without a right row is ignored unless there is a result to delete.
-LAST: the subscription ends, and is answered for the last time. NEVER: the subscription ends and is not answered, because another
-subscription of the same update is answered or no answer is needed.
+ALWAYS: the subscription is answered. QUIET: it is answered, but an answer without a right row is ignored unless there is a
+result to delete. LAST: the subscription ends, and is answered for the last time. NEVER: the subscription ends without an
+answer, because another subscription of the same update is answered, or because no answer is needed.
 """
 
 _LAST = "last"
@@ -69,7 +70,7 @@ class ForeignKeySend:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeySubscribe:
-    """Keep subscriptions in a store, and answer them with the right table's rows."""
+    """Keep subscriptions in a store, and answer them with the rows of the right table."""
 
     right: TableView
     store: str
@@ -139,7 +140,7 @@ class _Send(Processor):
             self.context.drop(record.with_value(change.new), SKIPPED_RECORDS, reason="null-foreign-key")
         number = (self._numbers.get(_LAST) or 0) + 1
         self._numbers.put(_LAST, number)
-        # Keys are compared by their bytes, which decide the partition.
+        # Keys are compared by their bytes, because these decide the partition.
         has_moved = old is not None and (new is None or encode_key(old) != encode_key(new))
         # An update that needs no answer still makes earlier answers outdated. So `ForeignKeyJoin` must send the update's result.
         needs_no_answer = new is None and (settings.keeps_left or not has_moved)
@@ -207,7 +208,7 @@ class _Join(Processor):
         self.context = context
         self._copy: KeyValueStore = context.store(self._settings.store)
         self._results: KeyValueStore = context.store(self._settings.results)
-        # All answers and updates of an epoch arrive within the epoch, so these dictionaries need not outlive it.
+        # All answers to an epoch's updates arrive within the epoch. So these dictionaries need not outlive it.
         self._early: dict[Any, list[Record]] = {}
         self._deleted: dict[Any, int] = {}
 
@@ -231,7 +232,7 @@ class _Join(Processor):
             for answer in waiting:
                 self._take_answer(answer)
         except Exception:
-            # An error policy restores stores after a failure (`streams.error_policy`), but not fields of the processor.
+            # An error policy restores stores after a failure (`streams.error_policy`), but not the fields of a processor.
             self._early[key], self._deleted[key] = waiting, deleted
             raise
 

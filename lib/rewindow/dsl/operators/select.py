@@ -1,4 +1,4 @@
-"""The nodes of `KStream.where` and `KStream.select`, which are given as text. Unlike functions, they can run on whole columns."""
+"""The nodes of `KStream.where` and `KStream.select`. Unlike functions, their texts can be evaluated on whole columns."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class _Where(Processor):
 
 
 def _look_in(record: Record, verb: str, name: str) -> Any:
-    """Return the value of a name in a record. Raises `DataError`, which lists the known names, for an unknown name."""
+    """Return the value of a name in a record. Raises `DataError` for an unknown name; the error lists the known names."""
     fields = getattr(record.value, "_fields", ())
     if name in fields:
         return getattr(record.value, name)

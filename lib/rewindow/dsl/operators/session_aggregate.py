@@ -2,12 +2,12 @@
 
 1. The node's clock advances.
 2. A record at ``t`` touches each session with ``end >= t - gap`` and ``start <= t + gap``. The record and the touched sessions
-   form the merged session. A session does not count if, by the node's clock, it is closed and its retention is over. Usually the
-   store has expired it already, but watermarks advance only the node's clock, not the store's.
+   form the merged session. A session is ignored if, by the node's clock, it is closed and its retention is over. Usually the
+   store has already expired it, but watermarks advance only the node's clock, not the store's.
 3. The record is late, and is dropped, if the merged session ends before ``clock - gap - grace``. So an old record that touches
    an open session is not late.
 4. A tombstone is sent for each touched session, in the order of their ends; its timestamp is the session's end. Then the merged
-   session is sent, with its own end as timestamp. This also happens if the record does not change a session's bounds.
+   session is sent, with its own end as timestamp. This also happens if the record does not change the bounds.
    Exception: if the merged session is a single instant, it is updated without a tombstone.
 5. The new state starts with the start state. The states of the sessions are merged into it in the order of their ends, and then
    the record is added.
@@ -52,8 +52,8 @@ class Merging:
 class SessionAggregate:
     """Aggregate by key and session.
 
-    A record with a null key is skipped and does not advance the clock. A null value is aggregated. ``clock`` is the node whose
-    clock is used; None for this node's own clock.
+    A record with a null key is skipped and does not advance the clock. A null value is aggregated. ``clock`` is the node
+    whose clock is used. If None, this node's own clock is used.
     """
 
     windows: SessionWindows
@@ -92,7 +92,7 @@ class _SessionAggregate(WindowedProcessor):
             return
         clock_ms = self._take_time(timestamp)
         open_from_ms = clock_ms - self._gap_ms - self._grace_ms
-        # A watermark advances the node's clock, but not the store's. So the store may still have sessions that must not count.
+        # A watermark advances the node's clock, but not the store's. So the store may still have sessions that must be ignored.
         ends_from_ms = max(timestamp - self._gap_ms, clock_ms - self._expired_after_ms)
         touched = list(self._store.find_sessions(key, ends_from_ms, timestamp + self._gap_ms))
         bounds = [session.window for session, _ in touched]
@@ -100,7 +100,8 @@ class _SessionAggregate(WindowedProcessor):
         end_ms = max([timestamp, *(window.end_ms for window in bounds)])
         if end_ms + self._gap_ms < clock_ms:
             self._count_needed(clock_ms - self._gap_ms - end_ms)
-        # The end of the merged session decides, so an old record that touches an open session is not late.
+        # Whether the record is late depends on the end of the merged session. So an old record that touches an open session is
+        # not late.
         if end_ms < open_from_ms:
             self._drop_late(record)
             return
@@ -114,7 +115,7 @@ class _SessionAggregate(WindowedProcessor):
         for session, session_state in touched:
             result = aggregator.result(session_state)
             state = self._merge(key, state, session_state)
-            # A session of a single instant is updated; all other sessions are replaced by the merged session.
+            # A session of a single instant is updated. Other sessions are replaced by the merged session.
             if start_ms == end_ms == timestamp:
                 old_result = result
                 continue

@@ -1,11 +1,11 @@
-"""Aggregation by key and sliding window (KIP-450): one window for each distinct set of records within the difference.
+"""Aggregation by key and sliding window (KIP-450): one window for each distinct set of records within a difference.
 
-Windows include both bounds. Let ``d`` be the difference. A record at ``t`` has a left window ``[t - d, t]``, which ends at the
-record, and a right window ``[t + 1, t + 1 + d]``, which starts after the record and exists only if it contains records. The steps
-for each record:
+Windows include both bounds. Let ``d`` be the largest time difference between the records of a window. A record at ``t`` has a
+left window ``[t - d, t]``, which ends at the record, and a right window ``[t + 1, t + 1 + d]``, which starts after it. The right
+window exists only if it contains records. The steps for each record:
 
-1. The node's clock advances. The record is late if ``t + d < clock - grace``. Otherwise it is still counted as late for each of
-   its windows that ends before ``clock - grace``, and this window is not updated or created.
+1. The node's clock advances. The record is late if ``t + d < clock - grace``. A record that is not late is counted as late for
+   each of its windows that ends before ``clock - grace``. Such a window is neither updated nor created.
 2. Each existing window that contains ``t`` is updated, newest first.
 3. The right window of the preceding record is created, if it is missing and contains ``t``.
 4. The record's left window is created, if it is missing. If it contains the preceding record, it starts with the state of the
@@ -13,8 +13,8 @@ for each record:
 5. The record's right window is created, if it is missing and there is a newer record. It is a copy of the newest window that
    contained ``t``, before this record was added.
 
-If steps 3 and 4 create the same window, it is sent twice. No window starts before 0: records before ``d`` share the left window
-``[0, d]``. For such records, the other windows are updated first, oldest first, and the left window is updated last.
+If steps 3 and 4 create the same window, it is sent twice. No window starts before 0: records before ``d`` share the left
+window ``[0, d]``. For such records, the other windows are updated first, oldest first, and the left window is updated last.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from rewindow.streams.windows.session_sliding import SlidingWindows
 class SlidingAggregate:
     """Aggregate by key and sliding window.
 
-    A record with a null key or value is skipped and does not advance the clock. ``clock`` is the node whose clock is used; None
-    for this node's own clock.
+    A record with a null key or value is skipped and does not advance the clock. ``clock`` is the node whose clock is used. If
+    None, this node's own clock is used.
     """
 
     windows: SlidingWindows
@@ -66,7 +66,7 @@ class SlidingAggregate:
 
 @dataclass(slots=True)
 class _Around:
-    """The part of the store around a record: window starts, the preceding record, and states to start new windows with."""
+    """The part of the store around a record: window starts, the preceding record, and states with which new windows start."""
 
     starts: list[int] = field(default_factory=list)
     before_ms: int = UNKNOWN
@@ -76,7 +76,8 @@ class _Around:
     left_ms: int = UNKNOWN
     """The start of that window."""
     right: Stamped | None = None
-    """The state, without the record, of the newest window that contains the record's time and ends after it."""
+    """The state of the newest window that contains the record's time and ends after it. This state does not include the
+    record."""
     right_ms: int = UNKNOWN
     """The start of that window."""
 
@@ -126,7 +127,7 @@ class _SlidingAggregate(WindowedProcessor):
             elif held.timestamp < timestamp:
                 around.before_ms = held.timestamp
             self._add(record, start_ms, held)
-        # Kafka's order: right window of the preceding record, then the record's left window, then its right window.
+        # Kafka's order is the right window of the preceding record, then the record's left window, then its right window.
         self._make_right_of_before(record, around)
         left_ms = timestamp - size_ms
         if left_ms not in around.starts:
@@ -166,7 +167,10 @@ class _SlidingAggregate(WindowedProcessor):
             self._make(record, start_ms, None)
 
     def _make(self, record: Record, start_ms: int, base: Stamped | None, base_ms: int = UNKNOWN) -> None:
-        """Create a window with the record added to ``base``, the state of the window at ``base_ms``, or with the record alone."""
+        """Create a window.
+
+        It has the state ``base`` of the window at ``base_ms`` plus the record, or only the record if ``base`` is None.
+        """
         if not self._is_open(start_ms):
             return
         key, timestamp = record.key, record.timestamp

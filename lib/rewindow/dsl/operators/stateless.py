@@ -1,7 +1,7 @@
 """Stateless verbs, which handle one record at a time. They neither change timestamps nor use a clock.
 
-Each public class is a *supplier*: the topology keeps an instance as data, `describe` returns its text, and a call makes a
-processor, one for each epoch.
+Each public class is a *supplier*. The topology keeps an instance of it as data, and `describe` returns its text. Calling the
+instance makes a processor, a new one for each epoch.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class FlatMap:
 
 @dataclass(frozen=True, slots=True)
 class MapValues:
-    """Replace the value by ``mapper(value)``, or with ``with_key`` by ``mapper(key, value)``. The key does not change."""
+    """Replace the value by ``mapper(value)`` or, with ``with_key``, by ``mapper(key, value)``. The key does not change."""
 
     keeps_key: ClassVar[bool] = True
 
@@ -89,7 +89,7 @@ class MapValues:
 
 @dataclass(frozen=True, slots=True)
 class FlatMapValues:
-    """Replace the value by any number of values: ``mapper(value)``, or with ``with_key`` ``mapper(key, value)``."""
+    """Replace the value by any number of values: ``mapper(value)`` or, with ``with_key``, ``mapper(key, value)``."""
 
     keeps_key: ClassVar[bool] = True
 
@@ -160,9 +160,9 @@ class PassThrough:
 
 @dataclass(frozen=True, slots=True)
 class KeyedOnly:
-    """Drop records without a key before a repartition, as Kafka does. They are counted as skipped.
+    """Drop records without a key before a repartition, as Kafka does. The dropped records are counted as skipped.
 
-    ``lets_pass``: do not drop these records, because a join below sends them.
+    ``lets_pass``: whether to keep these records, because a join below sends them.
     """
 
     keeps_key: ClassVar[bool] = True

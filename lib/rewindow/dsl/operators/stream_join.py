@@ -5,11 +5,11 @@ Rules of this file:
 1. The partners of a record are looked up in the other side's store (`JoinStore`). The right partner of a left record is at most
    `before` earlier or at most `after` later. Results are sent in the order of the partners' timestamps, then of their arrival. A
    result has the larger of the two timestamps. Then the record is put into its own side's store.
-2. A late record is joined with all its partners that are still retained. Each store expires records by its own clock, the highest
-   timestamp put. A record that has already expired by this clock is joined, but not stored, and counted.
+2. A late record is joined with all its partners that are still retained. Each store expires records by its own clock: the
+   highest timestamp that was put into it. A record that is already expired by this clock is joined and counted, but not stored.
 3. The node's clock is the highest timestamp of the records of both sides, including records without a key or a value.
 4. A record without a partner waits if its side keeps such records (the left side of a left join, both sides of an outer
-   join). Its wait is over when ``timestamp + after + grace < clock``; for a right record, ``before`` takes the place of
+   join). Its wait is over when ``timestamp + after + grace < clock``; for a right record, ``before`` is used instead of
    ``after`` (D12). Then the record is sent with null for the partner, exactly once and with its own timestamp. It is sent before
    the results of the record that advanced the clock. A record that arrives when its wait is already over is sent at once.
    Records that are due together are sent in the order of timestamp, right before left, then key bytes, then arrival.
@@ -47,7 +47,7 @@ class Sided(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JoinSide:
-    """Mark the records of one side of a join, by replacing their values by `Sided` values."""
+    """Mark the records of one side of a join: replace each value by a `Sided` value."""
 
     is_left: bool
 
@@ -68,7 +68,7 @@ class SideStores(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamJoin:
-    """Join two streams. ``keeps_left``, ``keeps_right``: records of this side are sent even without a partner."""
+    """Join two streams. ``keeps_left``, ``keeps_right``: whether records of this side are sent even without a partner."""
 
     windows: JoinWindows
     joiner: Joiner
@@ -124,7 +124,7 @@ class _Side:
         self.unmatched: RecordStore | None = None if names.unmatched is None else context.store(names.unmatched)
 
     def pop_unmatched(self, clock_ms: int) -> Iterable[Waiting]:
-        """Remove and return the records whose wait is over. Records that have spilled to disk are removed lazily."""
+        """Remove and return the records whose wait is over. Records on disk are removed only as they are read."""
         return () if self.unmatched is None else self.unmatched.pop_before(clock_ms - self.waits_ms)
 
 
@@ -157,7 +157,7 @@ class _StreamJoin(Processor):
             return
         partners = other.records.fetch(key, max(0, timestamp - this.back_ms), max(0, timestamp + this.ahead_ms))
         for partner_ms, partner in partners:
-            # All partners with this key and timestamp have found this record, so their wait ends.
+            # All partners with this key and timestamp have found this record. So their wait ends.
             if other.unmatched is not None:
                 other.unmatched.remove(key, partner_ms)
             self._send(this, key, value, partner, max(timestamp, partner_ms), headers)

@@ -39,7 +39,7 @@ _KeySelector = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class StreamTableJoin:
-    """Join records with a table's rows. ``keeps_left``: records without a matching row are sent, too."""
+    """Join records with a table's rows. ``keeps_left``: whether records without a matching row are sent, too."""
 
     joins_table: ClassVar[bool] = True
 
@@ -48,7 +48,7 @@ class StreamTableJoin:
     keeps_left: bool = False
     grace_ms: int = 0
     waiting: str | None = None
-    """The store of the records that wait until their grace period is over; None without a grace period."""
+    """The store of the records that wait until their grace period is over; None if there is no grace period."""
 
     @property
     def keeps_key(self) -> bool:
@@ -81,7 +81,7 @@ class StreamTableJoin:
 
 @dataclass(frozen=True, slots=True)
 class GlobalTableJoin:
-    """Join records with a global table's rows. ``keeps_left``: records without a matching row are sent, too."""
+    """Join records with a global table's rows. ``keeps_left``: whether records without a matching row are sent, too."""
 
     keeps_key: ClassVar[bool] = True
     joins_table: ClassVar[bool] = True
@@ -148,7 +148,8 @@ class _WaitingJoin(_StreamTableJoin):
         self._lateness = context.measure(RECORD_LATENESS)
 
     def process(self, record: Record) -> None:
-        # Updates are ignored. The table is a parent only so that the time for which it holds updates lowers the watermark (D22).
+        # Updates are ignored. The table is a parent only so that the watermark is lowered by the time for which the table holds
+        # updates (D22).
         if isinstance(record.value, Change) or self._is_skipped(record):
             return
         key, value, timestamp, _ = record
@@ -157,7 +158,7 @@ class _WaitingJoin(_StreamTableJoin):
             return
         clock_ms = self.context.observed_time_ms
         self._lateness.record(max(clock_ms - timestamp, 0))
-        # The grace period of a record that is this late was over before it arrived.
+        # The grace period of such a late record was over before the record arrived.
         if timestamp < clock_ms - self._grace_ms:
             self._join(record)
             return

@@ -1,4 +1,4 @@
-"""Suppress (KIP-328): buffer a table's updates until a window closes or a time limit is over; send only a key's last update.
+"""Suppress (KIP-328): buffer a table's updates until a window closes or a time limit ends; send only each key's last update.
 
 The node's clock is the highest timestamp of the updates that reach it. For each update, in this order:
 
@@ -7,7 +7,7 @@ The node's clock is the highest timestamp of the updates that reach it. For each
 3. due entries are sent, in the order of (buffer time, key bytes);
 4. if the buffer exceeds a limit, the oldest entries are sent early, or the run fails.
 
-A result has the timestamp of its last update. Its old value is the value last sent for its key (D13).
+A result has the timestamp of its last update. Its old value is the value that was last sent for its key (D13).
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class Bounds:
 
     @property
     def memory(self) -> tuple[int | None, int | None]:
-        """How many ``(records, bytes)`` stay in memory before the buffer spills to disk; None for no such limit."""
+        """How many ``(records, bytes)`` stay in memory before the buffer spills to disk; None means no limit."""
         return (self.records, self.bytes) if self.when_full is BufferFull.SPILL_TO_DISK else (None, None)
 
     def describe(self) -> str:
-        """Return the limits that affect results, as text. A limit at which the run fails or spills does not affect results."""
+        """Return, as text, the limits that affect results. A limit at which the run fails or spills does not affect them."""
         if self.when_full is not BufferFull.EMIT_EARLY or self.records is self.bytes is None:
             return ""
         named = (("max_records", self.records), ("max_bytes", self.bytes))
@@ -129,7 +129,7 @@ class _Settings:
     """The settings of both kinds of suppress.
 
     ``delay_ms``: how long after its buffer time an entry is due. ``time_of`` returns the buffer time of a record.
-    ``begins_anew``: an update restarts the buffer time of its key. ``is_final``: only final results are sent.
+    ``begins_anew``: whether an update restarts the buffer time of its key. ``is_final``: whether only final results are sent.
     """
 
     store: str
@@ -186,8 +186,8 @@ class _Suppress(Processor):
 
     def _emit(self, key: object, new: object, prior: object, timestamp: int) -> None:
         if new is None and self._settings.is_final:
-            # No result has to be deleted below. Either none was sent, or the sent result is final. The latter happens to a closed
-            # session that a late record merges: its final result stays.
+            # No result has to be deleted downstream. Either none was sent, or the sent result is final. The latter happens if a
+            # late record merges a closed session, whose final result stays.
             return
         self._emitted.record()
         self.context.forward(Record(key, Change(new, prior), timestamp))

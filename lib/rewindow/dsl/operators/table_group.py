@@ -1,8 +1,8 @@
 """Grouped tables: an update subtracts the old value of its row from the group's aggregate and adds the new value.
 
-1. A mapper assigns each row to a group. An update that leaves its row in the same group is sent as one message and gives one
-   result. An update that moves a row to another group is sent as two messages, the message for the old group first.
-2. The subtracted value is the value last sent (D13), so a group never subtracts a value that it did not add.
+1. A mapper assigns each row to a group. If the row stays in its group, an update is sent as one message and gives one result.
+   If the row moves to another group, the update is sent as two messages: first to the old group, then to the new one.
+2. The subtracted value is the value that was last sent (D13), so a group never subtracts a value that it did not add.
 3. A result has the larger of the update's and the group's timestamps.
 """
 
@@ -104,7 +104,7 @@ class _GroupBy(Processor):
         """Return ``(group, value)`` of a row, or None if the row belongs to no group."""
         if value is None:
             return None
-        # User code may return anything.
+        # User code may return any value.
         pair: object = self._mapper(key, value)
         if not isinstance(pair, tuple) or len(pair) != 2:
             message = f"group_by of a table must return (group, value), not {pair!r}"

@@ -20,9 +20,9 @@ from rewindow.streams.state.stores import Stamped
 
 @dataclass(frozen=True, slots=True)
 class ValueJoiner:
-    """A user's joiner as a function of key, left and right value. Not ``with_key``: the joiner does not take the key.
+    """A user's joiner as a function of key, left and right value. ``with_key``: whether the joiner itself gets the key.
 
-    This is not a closure, because the version of a function's code would then have another name (`control.code_version`).
+    This is not a closure, because a closure would have another name in the version of a job's code (`control.code_version`).
     """
 
     function: Callable[..., Any]
@@ -40,8 +40,8 @@ class ValueJoiner:
 class TableJoinSide:
     """Join the updates of one side with the rows of the other side.
 
-    ``joiner`` takes the key, this side's value and the other side's. ``keeps_own``: the result has this side's rows even
-    without a match. ``keeps_other``: the result has the other side's rows even without a match. ``is_versioned``: this side is a
+    ``joiner`` gets the key, this side's value and the other side's value. ``keeps_own``: whether the result has this side's
+    rows even without a match. ``keeps_other``: the same for the other side's rows. ``is_versioned``: whether this side is a
     versioned table, whose late updates are dropped and counted.
     """
 
@@ -68,7 +68,7 @@ class TableJoinSide:
 
 @dataclass(frozen=True, slots=True)
 class TableJoinResult:
-    """Pass on the results of both sides. With a store, results are kept there; the old value is the value stored before."""
+    """Pass on the results of both sides. With a store, results are kept in it, and the old value is the previous one there."""
 
     store: str | None = None
 

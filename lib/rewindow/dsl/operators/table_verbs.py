@@ -1,7 +1,8 @@
 """Table sources, verbs on the rows of a table, and the conversion to a stream. Verbs receive and send a `Change`.
 
-The old value of an update is the value last sent downstream, null in the first update (D13). A verb with a store keeps the values
-that it sends, with their timestamps. A verb without a store computes the old value from the old value of its parent's update.
+The old value of an update is the value that was last sent downstream; null in the first update (D13). A verb with a store
+keeps the values that it sends, with their timestamps. A verb without a store computes the old value from the old value of its
+parent's update.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from rewindow.streams.state.stores import Stamped
 from rewindow.streams.state.versioned_store import Put, VersionedStore
 
 Derive = Callable[[Any, Any], Any]
-"""``derive(key, value)`` returns the new value, or None for no row."""
+"""``derive(key, value)`` returns the new value; None means that there is no row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ FILTER, FILTER_NOT = FILTERS = ("table_filter", "table_filter_not")
 class TableDerive:
     """Map each value to another value or to no row: a filter or a mapping.
 
-    ``skips_empty``: send nothing if there is neither an old nor a new row. Set for a filter, unless its table is versioned.
+    ``skips_empty``: whether to skip an update if there is neither an old nor a new row. True for a filter, unless its table
+    is versioned.
     """
 
     keeps_key: ClassVar[bool] = True

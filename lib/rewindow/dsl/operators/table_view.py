@@ -32,11 +32,11 @@ class Lookup(Protocol):
     """An open view, with which a node looks up values."""
 
     def get(self, key: Any) -> Stamped | None:
-        """Return the current value of a key and its timestamp, or None."""
+        """Return the current value of a key and its timestamp; None if the key has no row."""
         ...
 
     def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
-        """Return the value that was valid at ``timestamp``, with the time from which it was valid, or None.
+        """Return the value that was valid at ``timestamp``, with the start of its validity; None if there was none.
 
         Only for versioned tables.
         """
@@ -107,7 +107,7 @@ class DerivedView(ViewOfView):
     """A view of a filter, a mapping or the results of an aggregate. Its values are derived from another view's values."""
 
     derive: Callable[[Any, Any], Any]
-    """``derive(key, value)`` returns the value, or None for no row."""
+    """``derive(key, value)`` returns the value; None means that there is no row."""
 
     def open(self, context: ProcessorContext) -> Lookup:
         """See `TableView`."""
@@ -116,7 +116,10 @@ class DerivedView(ViewOfView):
 
 @dataclass(frozen=True, slots=True)
 class JoinedView(TableView):
-    """A view of a table join without a store. ``keeps_left``, ``keeps_right``: rows of this side are kept without a match."""
+    """A view of a table join without a store.
+
+    ``keeps_left``, ``keeps_right``: whether rows of this side are kept without a match.
+    """
 
     left: TableView
     right: TableView
@@ -136,7 +139,10 @@ class JoinedView(TableView):
 
 @dataclass(frozen=True, slots=True)
 class HeldBackView(TableView):
-    """A view of a suppressed table. For a buffered key it has the value last sent, for other keys the table's value."""
+    """A view of a suppressed table.
+
+    For a buffered key it has the value that was last sent, for other keys the table's value.
+    """
 
     table: TableView
     buffer: str

@@ -1,6 +1,6 @@
 """Verbs that run a user's code with a context: processors of values, transformers of streams and tables, side effects.
 
-Each verb requires objects of one class from its supplier, and refuses others. A transformer of a table runs for the table's
+The supplier of each verb must return objects of one class; others are refused. A transformer of a table runs for the table's
 updates (`TableTransform`) and for the rows that joins look up in the table (`TransformedView`). `ForEach` calls an action at
 least once for each record, with an idempotency key.
 """
@@ -87,16 +87,16 @@ class TransformValues:
 class TableTransform:
     """Replace each value by the result of a transformer, which is also called for tombstones.
 
-    With a store, the old value of an update is the result that was stored before. Without a store, ``calls_old`` decides. If it
-    is true, the transformer is also called for the parent's old value, after the new value, and its result is the old value. If
-    it is false, the update has no old value.
+    With a store, the old value of an update is the result that was stored before. Without a store, ``calls_old`` decides. If
+    true, the transformer is called for the new value and then for the parent's old value, and the second result is the old
+    value of the update. If false, the update has no old value.
     """
 
     keeps_key: ClassVar[bool] = True
 
     supplier: _Supplier
     has_state: bool = False
-    """Whether the transformer has stores. If so, results depend on ``calls_old``, which is then part of the fingerprint."""
+    """Whether the transformer has stores. If so, results depend on ``calls_old``, so this flag is part of the fingerprint."""
     store: str | None = None
     calls_old: bool = False
 
@@ -195,7 +195,10 @@ def _checked(made: object, wanted: type[Made], verb: str) -> Made:
 
 
 class _LookupContext(ValueContext):
-    """The context of a transformer in a `TransformedView`. It has no schedules, because they belong to the node's processor."""
+    """The context of a transformer in a `TransformedView`.
+
+    It has no schedules, because these belong to the node's processor.
+    """
 
     __slots__ = ()
 
@@ -216,7 +219,7 @@ class _LookupContext(ValueContext):
         )
 
     def at(self, timestamp: int) -> int:
-        """Set the timestamp that the transformer reads from its context, and return the previous timestamp."""
+        """Set the timestamp that the transformer reads from its context. Return the previous one."""
         before: int = self._record_context.timestamp
         self._record_context.timestamp = timestamp
         return before
@@ -233,7 +236,10 @@ class _TransformedLookup:
         return self._transformed(key, self._table.get_as_of(key, timestamp))
 
     def _transformed(self, key: Any, row: Stamped | None) -> Stamped | None:
-        """Return the transformed row, or None. A missing row is transformed, too, as in Kafka; its result has timestamp -1."""
+        """Return the transformed row, or None.
+
+        As in Kafka, a missing row is transformed, too; its result has the timestamp -1.
+        """
         value, timestamp = (None, UNKNOWN) if row is None else row
         before = self._context.at(timestamp)
         try:

@@ -3,18 +3,19 @@
 The store has a state for each key, or each key and window. A result has the largest timestamp of its records. An update also
 contains the old result, which is null in the first update (D13). A record updates its windows in the order of their starts.
 
-All windowed aggregates share a base class. It maintains the node's clock, and sends final results when windows close (KIP-825).
-The clock is the highest timestamp of the node's records so far; skipped records do not advance it. If time follows the watermark
-(D22), and in a final run (D18), the watermark advances the clock, too. The clock alone decides whether a window is closed, so a
-window either accepts records or is final.
+All windowed aggregates share a base class. It maintains the node's clock, and sends final results when windows close
+(KIP-825). The clock is the highest timestamp of the node's records so far; skipped records do not advance it. The watermark
+advances the clock, too, if time follows the watermark (D22), and in a final run (D18). The clock alone decides whether a
+window is closed, so a window either accepts records or is final.
 
 With the strategy ``ON_WINDOW_CLOSE``, a window's result is sent exactly once. It becomes final, and is sent, when a record or
-watermark advances the clock to the closing time. Results are sent in the order of (start, key bytes), for sessions (end, start,
-key bytes), with their own timestamps. They are sent before the record that advanced the clock is stored, because storing a record
-can expire windows. So no result is lost, however far time jumps (D11).
+watermark advances the clock to the closing time. Results are sent in the order of (start, key bytes), or for sessions (end,
+start, key bytes), with their own timestamps. They are sent before the record that advanced the clock is stored, because
+storing a record can expire windows. So no result is lost, however far time jumps (D11).
 
-Each input of a cogroup has its own aggregate node with its own aggregator. All these nodes share one store, and the node below
-them passes their results on. If final results are sent further below, they also share the clock of that node (D10).
+Each input of a cogroup has its own aggregate node with its own aggregator. All these nodes share one store, and a merge node
+below them passes their results on. If final results are sent further below, the aggregate nodes also share the clock of the
+merge node (D10).
 """
 
 from __future__ import annotations
@@ -101,10 +102,10 @@ class EmitStrategy(StrEnum):
 class WindowAggregate:
     """Aggregate by key and window.
 
-    A window is closed when the node's clock has reached the window's end + grace. A late record is dropped, and counted once for
-    each closed window. A record with a null key is skipped and does not advance the clock. A null value is aggregated.
+    A window is closed when the node's clock has reached the window's end + grace. A late record is dropped, and counted once
+    for each closed window. A record with a null key is skipped and does not advance the clock. A null value is aggregated.
 
-    ``clock`` is the node whose clock is used; None for this node's own clock.
+    ``clock`` is the node whose clock is used. If None, this node's own clock is used.
     """
 
     windows: GridWindows
@@ -164,7 +165,7 @@ class WindowedProcessor(Processor):
         return clock_ms
 
     def _count_needed(self, grace_ms: int) -> None:
-        """Count a record that arrived after the end of its last window. ``grace_ms``: the smallest grace that accepts it."""
+        """Count a record that arrived after its last window ended. ``grace_ms``: the smallest grace that would accept it."""
         self.context.measure(GRACE_NEEDED, reason=grace_bucket(grace_ms)).record(grace_ms)
 
     def _observe_and_emit(self, timestamp: int) -> int:
@@ -205,7 +206,7 @@ class CogroupMerge:
     keeps_key: ClassVar[bool] = True
 
     clock: str | None = None
-    """The name of this node, if the inputs use its clock; None if each input has its own clock."""
+    """The name of this node if the inputs use its clock; None if each input has its own clock."""
 
     def __call__(self) -> Processor:
         return _Merge() if self.clock is None else _Clocked()
@@ -257,7 +258,8 @@ class _WindowAggregate(WindowedProcessor):
                 self._update(record, start_ms)
             else:
                 late += 1
-        # `start_ms` is now the start of the record's last window. A grace period that keeps this window open accepts the record.
+        # `start_ms` is now the start of the record's last window. A grace period that keeps this window open would accept the
+        # record.
         ended_from_ms = open_from_ms + self._grace_ms
         if start_ms <= ended_from_ms:
             self._count_needed(ended_from_ms - start_ms + 1)
@@ -299,7 +301,7 @@ class _WindowedSettings(Protocol):
 
     @property
     def clock(self) -> str | None:
-        """The node whose clock is used; None for the node's own clock."""
+        """The node whose clock is used. If None, the node's own clock is used."""
 
 
 class _Merge(Processor):

@@ -1,7 +1,7 @@
 """A class archive (CDS) for the JVM: Spark's and Delta's classes, parsed and verified in advance.
 
-The archive saves about two of four seconds at startup and one of three seconds in the first job. The archive is optional. The
-JVM ignores an archive that was made for other jars or paths, and Spark works without one.
+The archive saves about two of the four seconds of startup, and one of the three seconds of the first job. It is optional:
+Spark works without an archive, and the JVM ignores an archive that was made for other jars or paths.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _TIMEOUT_S: Final = 300
-# Archives of other installations are kept, up to this number.
+# Up to this number of archives for other installations are kept.
 _KEPT: Final = 3
 _TRAIN = """
 import sys, tempfile
@@ -98,7 +98,7 @@ def make_archive() -> bool:
 
 
 def set_up(report: Callable[[str], object]) -> None:
-    """Fetch the jars and create the class archive, if they are missing. Calls ``report`` with one line per step.
+    """Fetch the jars and create the class archive, if they are missing. Calls ``report`` with one line of text for each step.
 
     Raises `ConfigError` (78) if there is no usable Java or a jar cannot be fetched.
     """

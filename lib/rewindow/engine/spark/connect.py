@@ -1,6 +1,6 @@
 """Sessions through Spark Connect: a remote server does the work, and this process has no JVM.
 
-Databricks serverless and shared clusters are such servers. The code for workers is sent as zips.
+Examples of such servers are Databricks serverless and Databricks shared clusters. Workers get their code as zips.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rewindow.errors import ConfigError
 _PLATFORM: Final = "platform"
 _PORT, _CONNECT_S = 15002, 20
 _PROVIDED: Final = ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
-"""Environment variables. If one is set, a session is provided: by a Databricks runtime or by a remote server."""
+"""Environment variables. Any of them shows that a Databricks runtime or a remote server provides a session."""
 _SETTINGS: Final = {"spark.sql.session.timeZone": "UTC"}
 _WISHES: Final = {"spark.sql.execution.arrow.maxRecordsPerBatch": "65536"}
 """Optional settings for speed. Databricks serverless forbids them."""
@@ -34,11 +34,11 @@ _WISHES: Final = {"spark.sql.execution.arrow.maxRecordsPerBatch": "65536"}
 def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Sequence[Path] = ()) -> SparkSession:
     """Connect to a Spark Connect server; return the session.
 
-    ``url`` is ``sc://...``, or ``platform`` for the session that a platform provides to its jobs (without a platform, the
-    session of SPARK_REMOTE). ``cores`` is the number of concurrent tasks. ``conf`` has settings of the session, not of the
-    server.
-    ``ships`` are zips from which workers import. Raises `ConfigError` (78) if no session is provided, or if the server does
-    not answer or rejects a setting.
+    ``url`` is ``sc://...`` or ``platform``. With ``platform``, the session is the one that the platform provides to its jobs,
+    or, without a platform, the one of SPARK_REMOTE. ``cores`` is the number of concurrent tasks. ``conf`` has settings of the
+    session, not of the server. ``ships`` are zips from which workers import.
+
+    Raises `ConfigError` (78) if no session is provided, or if the server does not answer or rejects a setting.
     """
     if url == _PLATFORM:
         _check_platform()
@@ -76,7 +76,7 @@ def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Seq
 def _check_platform() -> None:
     """Raise `ConfigError` (78) if nothing provides a session.
 
-    Spark would then start a session of its own, without Delta and the catalog.
+    Without this check, Spark would start a session of its own, which has neither Delta nor the catalog.
     """
     if any(os.environ.get(name) for name in _PROVIDED) or _has_databricks_connect():
         return

@@ -1,10 +1,10 @@
 """Build the DataFrame of a source's due rows, with the columns that the log writer expects. Building it reads no rows.
 
-Spark takes each path as a pattern, so ``x[1].csv`` would match ``x1.csv``. Therefore, wildcards in paths are escaped. Spark's
-own switch, the option ``__globPaths__``, has no effect over Spark Connect.
+Spark treats each path as a pattern, so ``x[1].csv`` would match ``x1.csv``. Therefore, wildcards in paths are escaped.
+Spark's option to switch patterns off, ``__globPaths__``, has no effect over Spark Connect.
 
-Integers become longs, floats doubles, dates ISO text, timestamps epoch milliseconds, nested values JSON text. Times
-without a zone are in the feed's zone. -0.0 becomes 0.0, so that equal numbers have equal bytes.
+Integers become longs, floats doubles, dates ISO text, timestamps epoch milliseconds, nested values JSON text. Times without a
+zone are in the feed's zone. -0.0 becomes 0.0, so that equal numbers have equal bytes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from rewindow.streams.serde.schema import Column
 
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _SHOWN_ALIKE = (*_INTEGERS, T.StringType, T.BooleanType, T.DecimalType, T.DoubleType, T.FloatType)
-"""The types whose values have the same text in JSON as in Java."""
+"""The types whose values JSON and Java write as the same text."""
 _ZONED = r"(Z|z|[+-]\d{2}:?\d{2}|UTC|GMT)\s*$"
 _DATE = r"^\s*[+-]?\d{4,6}-\d"
 
@@ -65,7 +65,7 @@ class SourceColumn(NamedTuple):
 
 
 def source_columns(spec: LogSpec, schema: T.StructType, hidden: Sequence[str] = ()) -> dict[str, SourceColumn]:
-    """Return a source's columns as Spark expressions, by the names that they have after the renames of ``columns:``.
+    """Return a source's columns by name, as Spark expressions. The names are those after the renames of ``columns:``.
 
     Raises the errors of `log_columns.source_types`.
     """
@@ -117,7 +117,7 @@ def time_ms(spec: LogSpec, name: str, sources: Mapping[str, SourceColumn]) -> Ex
     if isinstance(kind, _INTEGERS):
         return _in_ms(source.read.cast("long"), spec.units.get(name, MILLISECONDS))
     if isinstance(kind, T.StringType):
-        # Only texts with a date are times, because Spark takes `10:00` as that time on the current day.
+        # Only texts with a date are times, because Spark reads `10:00` as 10:00 of the current day.
         instant = F.when(source.read.rlike(_DATE), source.read.try_cast("timestamp"))
         local = F.to_utc_timestamp(instant, spec.zone)
         return F.unix_millis(F.when(source.read.rlike(_ZONED), instant).otherwise(local))
@@ -129,9 +129,9 @@ def time_ms(spec: LogSpec, name: str, sources: Mapping[str, SourceColumn]) -> Ex
 
 
 def _arrival_unit(spec: LogSpec, sources: Mapping[str, SourceColumn]) -> Expression | None:
-    """Return the unit of each arrival that cannot be milliseconds, null for other arrivals.
+    """Return, for each arrival that cannot be milliseconds, the unit in which it is plausible; null for other arrivals.
 
-    Returns None if the column of arrivals is not checked.
+    Returns None if the unit of the arrivals needs no check.
     """
     name = spec.arrived_at
     if name is None or spec.is_output or name in spec.units or not isinstance(sources[name].type, _INTEGERS):
@@ -140,7 +140,7 @@ def _arrival_unit(spec: LogSpec, sources: Mapping[str, SourceColumn]) -> Express
 
 
 def unit_of_number(time: Expression) -> Expression:
-    """Return the unit in which a number is a plausible time; null if that unit is milliseconds, or if there is none."""
+    """Return the unit in which a number is a plausible time. Null if that is milliseconds, or no unit makes it plausible."""
     units = [F.when((time >= low) & (time < end), F.lit(unit)) for unit, (low, end) in RANGES.items()]
     return F.coalesce(*units)
 
@@ -164,7 +164,7 @@ def _in_ms(time: Expression, unit: str) -> Expression:
     if unit == "s":
         return F.try_multiply(time, F.lit(1_000))
     divided = F.call_function("div", time, F.lit({"us": 1_000, "ns": 1_000_000}[unit]))
-    # Division would turn a small negative time, which is invalid, into the valid time 0.
+    # Negative times are invalid. Division would turn a small negative time into the valid time 0.
     return F.when(time < 0, time).otherwise(divided)
 
 
@@ -184,9 +184,9 @@ def _converted(source: SourceColumn, zone: str) -> Expression:
 
 
 def _with_text_keys(value: Expression, kind: T.DataType) -> Expression:
-    """Return a nested value in which the keys of maps are texts, in the form in which `to_json` writes values.
+    """Return a nested value in which the keys of maps are texts, written as `to_json` writes values of their type.
 
-    `to_json` itself would write these keys in the form in which Java shows them.
+    `to_json` itself would write such keys as Java's toString does.
     """
     if not _has_other_keys(kind):
         return value
@@ -206,7 +206,7 @@ def _with_text_keys(value: Expression, kind: T.DataType) -> Expression:
 
 
 def _has_other_keys(kind: T.DataType) -> bool:
-    """Return whether a type is, or contains, a map whose keys Java shows in another form than JSON."""
+    """Return whether a type is, or contains, a map whose keys Java writes in another form than JSON."""
     return any(
         isinstance(inner, T.MapType) and not isinstance(inner.keyType, _SHOWN_ALIKE) for inner in _types_within(kind)
     )
@@ -219,7 +219,7 @@ def _text_key(key: Expression, kind: T.DataType) -> Expression:
 
 
 def _types_within(kind: T.DataType) -> Iterator[T.DataType]:
-    """Yield a type and, at any depth, the types of its items, fields and map values, but not of map keys."""
+    """Yield a type, then the types of its items, fields and map values at any depth. The types of map keys are left out."""
     yield kind
     match kind:
         case T.ArrayType():
@@ -249,7 +249,7 @@ class SourceFrame:
         return log_columns(self._spec, self._infer().json())
 
     def due(self, columns: LogColumns, window: ReadWindow, partitions: int) -> DataFrame:
-        """Return the due rows, with columns for partition, arrival, timestamp, fault, key and value."""
+        """Return the due rows with their partition, arrival, timestamp, fault, key columns and value columns."""
         look, until = self._look, window.until_ms
         arrived = F.col(ARRIVED)
         parts = []
@@ -315,9 +315,10 @@ class SourceFrame:
     def _arrived(
         self, sources: dict[str, SourceColumn], pieces: Sequence[Piece]
     ) -> tuple[Expression, Expression | None]:
-        """Return the arrival of a row, and the reason if the row has no arrival because its number has another unit.
+        """Return two columns: the arrivals, and the faults of arrivals whose number is in another unit than milliseconds.
 
-        In milliseconds, such a number would be a time in 1970, or so far in the future that the row would wait for ever.
+        Such a row has no arrival. Read as milliseconds, its number would be a time in 1970, or a time so far in the future
+        that the row would wait for ever.
         """
         arrival, unit = self._arrival(sources, pieces), _arrival_unit(self._spec, sources)
         if unit is None:
@@ -338,7 +339,7 @@ class SourceFrame:
         return arrival if self._spec.timestamp == ARRIVAL else time_ms(self._spec, self._spec.timestamp, sources)
 
     def _no_time(self, sources: dict[str, SourceColumn]) -> list[Expression]:
-        """Return a column of the texts that are not valid times, for the quarantine and messages.
+        """Return one column with the texts that are not valid times, for the quarantine and messages.
 
         Returns no column if the timestamps are not text.
         """
@@ -373,7 +374,8 @@ class SourceFrame:
             self._facts(pieces, look.partition_columns), _PIECE, "left"
         )
         unknown = F.raise_error(F.concat(F.lit("rewindow did not request the file "), F.col(_PIECE)))
-        # A row of a file that was not requested fails the landing. Otherwise the row would be lost without an error.
+        # If Spark returns a row of a file that was not requested, the landing fails. Otherwise the row would be lost without an
+        # error.
         joined = joined.where(F.coalesce(_KNOWN, unknown))
         typed = [F.col(f"`{field.name}`").cast(field.dataType).alias(field.name) for field in schema.fields]
         return joined.select(*typed, _PIECE_ARRIVAL)
@@ -384,7 +386,7 @@ class SourceFrame:
         return table.withColumn(_PIECE, _path_of_row()).join(self._facts(pieces, ()), _PIECE).drop(_PIECE, _KNOWN)
 
     def _read_governed(self, governed: Governed, *, is_new: bool) -> DataFrame:
-        """Return the new (``is_new``) or the old rows of a catalog's table at the look's version, with their commit times."""
+        """Return a catalog table's new rows (``is_new``) or old rows, with their commit times, at the version of the look."""
         table = open_delta(self._spark, named(governed.table), self._look.version)
         if governed.after is None:
             return table
@@ -445,7 +447,7 @@ def _read_options(spec: LogSpec, look: SourceLook) -> dict[str, str]:
 
 
 def _wrong_arrival(arrival: Expression, unit: Expression) -> Expression:
-    """Return the reason for refusing a row whose arrival has another unit."""
+    """Return the reason for refusing each row whose arrival has another unit than milliseconds; null for other rows."""
     reasons = {short: other_unit(ARRIVED_AT, "|", short).split("|") for short in RANGES}
     texts = [
         F.when(unit == short, F.concat(F.lit(a), arrival.cast("string"), F.lit(b))) for short, (a, b) in reasons.items()
@@ -454,13 +456,13 @@ def _wrong_arrival(arrival: Expression, unit: Expression) -> Expression:
 
 
 def _path_of_row() -> Expression:
-    """Return the path of a row's file, decoded from the URI that Spark provides."""
+    """Return the path of the file that a row comes from, decoded from the URI that Spark provides."""
     decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     return F.regexp_replace(decoded, "^file:/+", "/")
 
 
 def _file_order(*, has_rows: bool) -> list[Expression]:
-    """Return the columns of `FILE_ORDER`. A frame without rows has no files, so its columns have constants."""
+    """Return the columns of `FILE_ORDER`; constants if the frame has no rows, because it then has no files."""
     file, row = (_path_of_row(), F.col("_metadata.row_index")) if has_rows else (F.lit(""), F.lit(0))
     return [file.alias(FILE), row.alias(ROW)]
 

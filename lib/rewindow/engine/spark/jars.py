@@ -1,8 +1,8 @@
 """The Java that runs Spark, and the two Delta jars, which are fetched into a cache once and verified by digest.
 
-Spark's setting `spark.jars.packages` is not used, because it would resolve 33 jars at each start, and fails if ~/.m2 contains a
-POM without its jar. Two jars are enough for tables that are opened by path. The Ivy that PySpark ships fetches these jars by
-coordinate, from its default repository or from the mirror in the Ivy settings file that REWINDOW_IVY_SETTINGS names.
+Spark's setting `spark.jars.packages` is not used. It would resolve 33 jars at each start, and it fails if ~/.m2 contains a
+POM without its jar. Two jars are enough for tables that are opened by path. The Ivy in PySpark fetches these two jars by
+coordinate. It uses its default repository, or the mirror in the Ivy settings file that REWINDOW_IVY_SETTINGS names.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def check_launcher(environ: Mapping[str, str] | None = None) -> None:
 
 
 def _homes(environ: Mapping[str, str], installed: Iterable[str]) -> Iterator[Path]:
-    """Yield the candidate homes in order of preference, without duplicates."""
+    """Yield the folders in which Java may be installed, in order of preference, without duplicates."""
     yielded: set[Path] = set()
     for home in _candidates(environ, installed):
         real = home.resolve()
@@ -139,7 +139,7 @@ def _feature(version: str) -> int | None:
 
 
 def main() -> int:
-    """Print the Java that Spark would use: the preflight of `make setup`."""
+    """Print the Java that Spark would use. `make setup` calls this first."""
     try:
         java = find_java()
     except RewindowError as error:
@@ -242,7 +242,7 @@ def find_jars() -> tuple[Path, ...]:
 def resolve_jars(*, report: Callable[[str], object] = str) -> tuple[Path, ...]:
     """Fetch missing jars into the cache and return the paths of all jars.
 
-    Several processes may do this at the same time, because a complete file is renamed into the cache.
+    Several processes may call this at the same time, because only complete files are moved into the cache.
 
     Calls ``report`` for each step. Raises `ConfigError` (78) if a jar cannot be fetched or has another digest.
     """
@@ -315,7 +315,7 @@ def pyspark_home() -> Path:
 
 
 def ivy_command(jar: Jar, scratch: Path) -> list[str]:
-    """Return the command that fetches a single jar into the folder ``scratch``, and uses no files elsewhere."""
+    """Return the command that fetches a single jar into the folder ``scratch``. It reads and writes no files elsewhere."""
     ivy = sorted((pyspark_home() / "jars").glob("ivy-*.jar"))
     if not ivy:
         raise _no_pyspark()

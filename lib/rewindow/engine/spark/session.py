@@ -1,7 +1,8 @@
 """Sessions whose driver is this process. Only this module deals with the JVM, the jars and local settings.
 
-All other modules take a `SparkSession` and also work with Spark Connect (no `_jvm`, no RDD). The JVM's stderr is relayed
-without noise. PySpark and py4j print no stack traces of errors that the command itself reports.
+All other modules only use a `SparkSession`, without `_jvm` and RDDs, so they also work with Spark Connect. The JVM's stderr
+is relayed without the lines that tell users nothing. PySpark and py4j print no stack traces of errors that the command itself
+reports.
 """
 
 from __future__ import annotations
@@ -60,17 +61,17 @@ def local_session(
 ) -> SparkSession:
     """Start Spark in a JVM of this process, or return the session that an earlier call started.
 
-    ``cores`` is the number of threads for tasks (default: all cores of the machine). ``conf`` has settings that override ours;
-    Java options and class path are appended to ours. ``python_path`` has further folders from which workers import (such as a
-    project's root, for `jobs`). ``debug`` shows Java's log. Raises `ConfigError` (78) if Java or a jar is missing, if the JVM
-    does not start, or if the process has a session that rewindow did not start.
+    ``cores`` is the number of threads for tasks (default: all cores of the machine). ``conf`` has settings that override
+    ours; Java options and class path are appended to ours. ``python_path`` has further folders from which workers import, for
+    example a project's root, which contains `jobs`. ``debug`` shows Java's log. Raises `ConfigError` (78) if Java or a jar is
+    missing, if the JVM does not start, or if the process has a session that rewindow did not start.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
         return _ours(running)
     cores = cores or os.cpu_count() or 1
     settings = _merged(local_conf(cores, debug=debug), conf or {})
-    # Spark's own folder of shuffled rows can be read by every user of the machine.
+    # Every user of the machine can read the folder that Spark itself would create for shuffled rows.
     if _LOCAL_DIR not in settings and "SPARK_LOCAL_DIRS" not in os.environ:
         settings[_LOCAL_DIR] = make_folder()
         atexit.register(_remove_own, settings[_LOCAL_DIR])
@@ -88,9 +89,9 @@ def cluster_session(
     """Start a driver in a JVM of this process, with executors on a cluster; return the session.
 
     ``master`` is Spark's master URL (``spark://host:7077``, ``yarn``, ``k8s://...``). ``cores`` is the number of concurrent
-    tasks over all executors. ``ships`` are zip files from which the executors import (`engine.spark.shipping`). ``conf`` is as
-    for `local_session`, and has the network settings of the cluster (``spark.driver.host``, ...) and the workers' interpreter
-    (``spark.pyspark.python``). Raises `ConfigError` (78) as `local_session` does.
+    tasks over all executors. ``ships`` are zip files from which the executors import (`engine.spark.shipping`). ``conf``
+    overrides our settings, as in `local_session`. It also has the network settings of the cluster (``spark.driver.host``,
+    ...) and the workers' interpreter (``spark.pyspark.python``). Raises `ConfigError` (78) as `local_session` does.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -100,7 +101,7 @@ def cluster_session(
 
 
 def end_session(session: SparkSession) -> None:
-    """Stop a local session and wait up to 2 minutes for the end of its JVM, so that another session can start."""
+    """Stop a local session, so that another can start. Waits up to 2 minutes for the end of its JVM."""
     folder = session.sparkContext.getConf().get(_LOCAL_DIR, "")
     session.stop()
     gateway = SparkContext._gateway  # noqa: SLF001  # the only reference to the JVM's process
@@ -126,7 +127,7 @@ def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
         "-Duser.timezone=UTC",
         f"-Dlog4j2.configurationFile={log4j}",
         f"-Drewindow.log.level={'warn' if debug else 'off'}",
-        # Small runs end before the second compiler pays off. Without it, the JVM starts faster and uses half the CPU.
+        # Small runs end before Java's second compiler (C2) pays off. Without it, the JVM starts faster and uses half the CPU.
         "-XX:TieredStopAtLevel=1",
         "-XX:+UseSerialGC",
         *archive_options(),
@@ -137,7 +138,7 @@ def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
         "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
-        # `spark.jars` would copy the jars at each start, and the archive cannot contain classes of copied jars.
+        # With `spark.jars`, Spark would copy the jars at each start, and a class archive cannot contain classes of copied jars.
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -147,7 +148,7 @@ def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(cores),
         # By default, Delta reads a snapshot with 50 tasks, which takes longer than a small write.
         "spark.databricks.delta.snapshotPartitions": "1",
-        # User code runs once, because there are no speculative tasks and local mode does not retry.
+        # There are no speculative tasks, and local mode does not retry tasks, so user code runs once.
         "spark.speculation": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -170,10 +171,10 @@ def status_tracker(spark: SparkSession) -> Any:
 
 
 class Relay:
-    """A pipe whose lines are relayed to stderr. The last lines are kept, to explain why a JVM did not start."""
+    """A pipe whose lines are relayed to stderr. It keeps the last lines, which explain why a JVM did not start."""
 
     def __init__(self, *, everything: bool = False, to: int = 2) -> None:
-        """Start relaying to the file descriptor ``to``. With ``everything``, noise is relayed as well."""
+        """Start relaying to the file descriptor ``to``. With ``everything``, no line is left out."""
         read_end, self.write_end = os.pipe()
         self._everything, self._to = everything, to
         self._lines: deque[bytes] = deque(maxlen=_KEPT_LINES)
@@ -181,7 +182,7 @@ class Relay:
         self._thread.start()
 
     def close(self) -> None:
-        """Close the pipe's write end in this process. In processes that inherited the write end, it stays open."""
+        """Close the pipe's write end in this process. Processes that inherited the write end keep it open."""
         os.close(self.write_end)
 
     def last_line(self) -> str:
@@ -209,12 +210,12 @@ def silence_queries() -> None:
 
 
 def is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Return whether a record of the root logger comes from other code than py4j, which logs Ctrl-C and a lost JVM there."""
+    """Return whether a log record is not py4j's. To the root logger, py4j logs Ctrl-C and the loss of the JVM."""
     return Path(record.pathname).parent.name != "py4j"
 
 
 def silence_end_of_jvm(server: Any) -> None:
-    """Stop a server of accumulator updates from printing an error when its connection ends because the JVM has died."""
+    """Stop a server of accumulator updates from printing an error if the JVM dies and its connection therefore ends."""
     if not isinstance(server, socketserver.BaseServer):
         return
     report = server.handle_error
@@ -248,7 +249,7 @@ def _start(master: str, settings: Mapping[str, str], python_path: Sequence[str |
 
 
 def _cluster_conf(master: str, cores: int, ships: Sequence[str | Path] = (), *, debug: bool = False) -> dict[str, str]:
-    """Return the settings of a session with remote executors: the settings of a local session, adapted to several JVMs."""
+    """Return the settings of a session with remote executors: those of a local session, adapted to several JVMs."""
     settings = local_conf(cores, debug=debug)
     if not _is_loopback(master):
         del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
@@ -291,7 +292,7 @@ def _text(value: str | float | bool) -> str:  # noqa: FBT001  # a YAML scalar, i
 def _environment(python_path: Sequence[str | Path], python: str, *, on_loopback: bool) -> Iterator[None]:
     """Set the environment variables that Spark reads when it starts, and restore them afterwards.
 
-    PYTHONHASHSEED is not set here, because PySpark gives the workers the driver's value, or 0 if the driver has none.
+    PYTHONHASHSEED is not set here, because PySpark passes the driver's value to the workers, or 0 if the driver has none.
     """
     inherited = os.environ.get("PYTHONPATH")
     paths = [*(str(Path(path).absolute()) for path in python_path), *([inherited] if inherited else [])]
@@ -305,7 +306,7 @@ def _environment(python_path: Sequence[str | Path], python: str, *, on_loopback:
         "PYTHONPATH": os.pathsep.join(paths),
         # Otherwise workers would import from the working directory first, which may contain the `jobs` of another project.
         "PYTHONSAFEPATH": "1",
-        # Python takes paths for UTF-8 even if the locale is C. The JVM does not, and fails in a folder whose name is not ASCII.
+        # Even in the C locale, Python reads paths as UTF-8. The JVM does not, and fails in a folder whose name is not ASCII.
         **({} if getencoding().upper() == "UTF-8" else {"LC_ALL": "C.UTF-8"}),
     }
     before = {name: os.environ.get(name) for name in wanted}
@@ -325,7 +326,7 @@ def _launch(conf: SparkConf, *, debug: bool) -> JavaGateway:
     check_launcher()
     relay = Relay(everything=debug)
     try:
-        # The JVM's stdout goes to stderr as well, because the command's stdout is for results, which programs may parse.
+        # The command's stdout is for results, which programs may parse. So the JVM's stdout goes to stderr as well.
         pipes = {"stdout": relay.write_end, "stderr": relay.write_end}
         gateway: JavaGateway = launch_gateway(conf, pipes)  # type: ignore[no-untyped-call]  # PySpark's
     except PySparkRuntimeError as error:
@@ -360,7 +361,7 @@ def _blocks(lines: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def _silence(context: SparkContext) -> None:
-    """Stop the libraries from printing stack traces to stderr, because each of these errors is also raised."""
+    """Stop the libraries from printing stack traces to stderr. Each of these errors is also raised as an exception."""
     silence_queries()
     logging.getLogger().addFilter(is_not_of_py4j)
     silence_end_of_jvm(getattr(context, "_accumulatorServer", None))

@@ -1,8 +1,8 @@
 """Ship code to remote executors and servers: rewindow's wheel, the project's code, and other zips.
 
 Spark adds a ``.zip`` to its workers' import path but ignores a ``.whl``. A wheel is a zip, so it is sent with the suffix
-``.zip``. The project's ``jobs`` folder is one zip. Sent files stay in the cache, because the command line exits without
-cleanup. Their folders are named by digest, so the same code is stored once.
+``.zip``. The project's ``jobs`` folder is one zip. The zips stay in the cache, because the command exits without cleanup. The
+name of a zip's folder is a digest of its content, so the same code is stored once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _find(root: Path, named: str) -> Path:
             file=named,
             project=root,
         )
-    # Several versions may match a glob. Take the last one by name.
+    # A glob may match several versions. The last one by name is sent.
     path = candidates[-1]
     if path.suffix not in {".whl", ".zip"} or not zipfile.is_zipfile(path):
         raise ConfigError(
@@ -59,7 +59,7 @@ def _find(root: Path, named: str) -> Path:
 
 
 def _packed(root: Path, names: Iterable[str]) -> bytes:
-    """Zip the Python files of folders. The same files give the same bytes."""
+    """Zip the Python files of folders. Equal files give equal bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:
@@ -70,7 +70,7 @@ def _packed(root: Path, names: Iterable[str]) -> bytes:
 
 def _cached(name: str, data: bytes) -> Path:
     path = cache_dir().parent / "ships" / blake2b(data, digest_size=16).hexdigest() / name
-    # Whoever may write into a shared cache could have put other code there under this name.
+    # In a shared cache, another user could have stored other code under this name.
     if not path.is_file() or path.read_bytes() != data:
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_suffix(f".{uuid4().hex}")

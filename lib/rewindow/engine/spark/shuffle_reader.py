@@ -1,12 +1,12 @@
 """The shuffle reader: Spark reads a log for tasks that cannot open the files of their partition, with one shuffle.
 
-Spark does not shuffle records but packs: a worker converts thousands of records to one Arrow file per task, cut into pieces.
-The task's worker writes the pieces to local files. Then the task reads these files as with the partition-local reader. So the
-rest works as usual: both executions, the merging of topics, the check for missing and duplicate offsets, and partitions larger
-than memory.
+Spark does not shuffle single records, but packs. A pack is an Arrow file with thousands of records of one task, cut into
+pieces. The worker of the task writes the pieces to local files. The task then reads these files as it would with the
+partition-local reader. So everything else works as with that reader: both executions, the merging of topics, the check for
+missing and duplicate offsets, and partitions larger than memory.
 
-For a sub-topology with a single landed log and few groups of tasks, the colocated reader replaces the shuffle reader. It needs
-no shuffle, because each Spark task reads the partitions of its own group. The Delta table of a landed log is partitioned by
+A sub-topology with a single landed log and few groups of tasks uses the colocated reader instead. That reader needs no
+shuffle, because each Spark task reads the partitions of its own group. The Delta table of a landed log is partitioned by
 partition, so Spark reads only the group's files. The worker packs the rows as the shuffle reader does, but writes the packs
 to local files directly.
 """
@@ -55,11 +55,12 @@ PACK_COLUMNS = GROUP, TASK, TOPIC, FIRST, LAST, PACK, PIECE = (
 DATA = "_data"
 _PACK_SCHEMA = ", ".join(f"{name} long" for name in PACK_COLUMNS)
 _POSITION = "_position"
-"""The first column of a row. It has the row's position (`engine.worker.packing.Positions`)."""
+"""The first column of a row. It contains the position of the row (`engine.worker.packing.Positions`)."""
 _NO_TOPIC = -1
-"""The topic number of an empty pack. Each task gets an empty pack, so that a task without records runs, too."""
+"""The topic number of an empty pack. Each task gets an empty pack, so that tasks without records run, too."""
 _MOST_GROUPS = 8
-"""The most groups for the colocated reader. Each group needs its own scan, so with more groups a shuffle is cheaper."""
+"""The colocated reader is used for at most this many groups. Each group needs its own scan, so a shuffle of more groups is
+cheaper."""
 
 
 def shuffle_frame(
@@ -200,8 +201,8 @@ def _topic_rows(
 ) -> tuple[DataFrame, Packing]:
     """Return the rows of one topic, and their packing.
 
-    ``number`` is the topic's number. ``spans`` has triples (group, task, span). ``positions`` says how rows are numbered,
-    perhaps together with the rows of further spans.
+    ``number`` is the topic's number. ``spans`` has triples (group, task, span). ``positions`` says how rows are numbered. The
+    numbering may include the rows of other spans.
     """
     frame = open_delta(spark, table.location)
     columns = [column for shape in logs[topic] for column in shape.columns]
@@ -229,11 +230,12 @@ def _topic_rows(
     frame = frame.where(offset.between(first, last) & partition.isin(sorted({task for _, task, _ in spans})))
     schema = arrow_schema((Column("offset", "long"), Column("timestamp", "long"), *columns))
     packing = Packing(number, tuple(spans), schema, readers, positions)
-    # Spark converts each column of each row, so the offset has a column of its own only if it does not fit into the position.
+    # Spark converts each column of each row. So the offset is part of the position. It has its own column only if it is too
+    # large for that.
     meta = [slices.alias(_POSITION), offset.alias("offset")]
     if positions.offset_bits:
         meta = [F.shiftleft(slices, positions.offset_bits).bitwiseOR(offset).alias(_POSITION)]
-    # Texts are passed as bytes, which takes Spark half the time.
+    # Spark takes half the time to pass texts if they are passed as bytes.
     expressions = [
         (expression.cast("binary") if column.type == "string" else expression).alias(column.name)
         for column, expression in zip(columns, expressions, strict=True)
@@ -242,7 +244,7 @@ def _topic_rows(
 
 
 def _packs(packing: Packing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Pack the rows within the spans of ``packing``. Yield the pieces of each pack, a row for each piece."""
+    """Pack the rows within the spans of ``packing``. Yield the pieces of each pack, one row per piece."""
     kinds = pa.schema([*(pa.field(name, pa.int64()) for name in PACK_COLUMNS), pa.field(DATA, pa.binary())])
     context = TaskContext.get()
     numbers = count((context.partitionId() if context else 0) << 32)
@@ -255,7 +257,7 @@ def _packs(packing: Packing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    """Yield ``(task, topic, first offset, last offset, pack, data)`` for each piece. The data of an empty pack are None."""
+    """Yield ``(task, topic, first offset, last offset, pack, data)`` for each piece. ``data`` is None for an empty pack."""
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in PACK_COLUMNS[1:-1]]
         data = batch.column(DATA)
@@ -271,9 +273,9 @@ def _values(spark: SparkSession, rows: Sequence[tuple[int, ...]], names: Sequenc
 
 
 def _mark(group: int) -> int:
-    """Return the position of the marker row of a group. For such a position, return the group.
+    """Return the position of a group's marker row. Given the position of a marker row, return its group.
 
-    Each group has a marker row, so that the tasks of a group without other rows run, too.
+    Each group has a marker row, so that its tasks run even if the group has no other rows.
     """
     return -1 - group
 

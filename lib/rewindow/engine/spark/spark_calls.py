@@ -1,4 +1,4 @@
-"""The frame of every Spark job, in the driver and in the workers: settings, progress, and errors in one line.
+"""What every Spark job needs, in the driver and in the workers: settings, progress, and errors of one line.
 
 A platform may forbid some settings. Errors state the fix, without Java's stack traces.
 """
@@ -28,11 +28,11 @@ _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 _UNION = "spark.sql.unionOutputPartitioning"
-"""A setting. If it is on, a union of frames with one partition each also has one partition, and so a single Spark task."""
+"""A setting of Spark. With it, a union of frames of one partition each has one partition, and so needs a single Spark task."""
 _ROWS = 2_048
 """The most rows per batch that Spark hands to a worker. A row is a record or a piece of a pack."""
 _NO_LIMIT = 2**31 - 1
-"""The value for no limit of bytes. With this value, Spark does not measure the bytes."""
+"""A limit of bytes that stands for no limit. With this value, Spark does not measure the bytes."""
 _SECONDS = 0.5
 
 
@@ -60,7 +60,7 @@ def planned_once(spark: SparkSession) -> Iterator[None]:
 def for_packs(spark: SparkSession, *, has_files: bool = False) -> Iterator[None]:
     """Limit the batches for workers by rows. Limit them by bytes as well only if rows contain whole files (``has_files``).
 
-    With a limit of bytes, Spark measures each row, which takes more time than the row itself. For large records, lower
+    With a limit of bytes, Spark measures each row, which takes longer than transferring the row. For large records, lower
     ``spark.sql.execution.arrow.maxRecordsPerBatch`` in the target.
     """
     most = 64 << 20 if has_files else _NO_LIMIT
@@ -91,7 +91,7 @@ def following(spark: SparkSession, say: Callable[[float], None] | None) -> Itera
             try:
                 stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
             except Py4JError:
-                # The session is stopping. The run itself reports that.
+                # The session is stopping. The run itself reports this.
                 return
             tasks = sum(stage.numTasks for stage in stages if stage)
             if tasks:
@@ -116,7 +116,7 @@ def _following_server(spark: SparkSession, say: Callable[[float], None]) -> Iter
         if tasks:
             say(sum(stage.num_completed_tasks for stage in stages) / tasks)
 
-    # Spark calls any callable, but its annotation requires a subclass.
+    # Spark accepts any callable, but the annotation of its parameter requires a subclass.
     spark.registerProgressHandler(on_progress)  # type: ignore[arg-type]
     try:
         yield
@@ -168,14 +168,14 @@ def _set(spark: SparkSession, name: str, value: str) -> Iterator[None]:
 
 
 class Driver(NamedTuple):
-    """The data that a worker needs from the command's process: the settings of buckets, and the attempt's heartbeat file."""
+    """The data of the command's process that a worker needs: the settings of buckets, and the attempt's heartbeat file."""
 
     buckets: Mapping[str, Mapping[str, str]]
     heartbeat: str | None
 
 
 def this_driver() -> Driver:
-    """Return the data that the workers of this process need."""
+    """Return the data that the workers of this process need to know of it."""
     return Driver(known(), heartbeat_of_this())
 
 
@@ -196,7 +196,8 @@ def json_rows(
         for row in work():
             yield pa.RecordBatch.from_arrays([pa.array([json.dumps(row)])], names=[column])
     except RewindowError as error:
-        # The JVM passes only the text of an error to the driver, which decodes the mark in this text.
+        # The JVM passes only the text of an error to the driver. The text contains a mark, from which the driver decodes the
+        # error.
         raise RuntimeError(mark(error)) from error
 
 
@@ -209,7 +210,7 @@ def named(table: str) -> str:
 
 
 def shown(location: str) -> str:
-    """Return a location for messages."""
+    """Return a location as messages show it."""
     return location.removeprefix(_NAMED)
 
 

@@ -3,9 +3,9 @@
 The number of Spark tasks only affects time (L3). Unless Spark reads a log, records do not pass through the JVM.
 
 Spark verifies page checksums, but not the CRC-32 in the name of a landed file. So the engine verifies the CRC-32 of the files
-that a frame read. The frame lists these files, without pruned files. They are verified after the computation, so that
-corruption during the computation is found, too. They are also verified after a failure, because corruption may be its cause,
-and the error of a corrupt file says more.
+that a frame read. The frame lists these files; pruned files are not among them. They are verified after the computation, so
+that corruption during the computation is found, too. They are also verified after a failure. Corruption may have caused the
+failure, and the error that names the corrupt file is then more helpful.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from rewindow.storage.progress import counted
 _AT_ONCE = 4
 """The number of files that are read concurrently. Neither reading nor the checksum holds the GIL."""
 _ESCAPED = "file:///"
-"""The prefix of local paths that Spark converted to URIs, with escapes. Delta's paths start with ``file:/``, without escapes."""
+"""The prefix of local paths that Spark converted to URIs. These have escapes. Delta's paths start with ``file:/`` and have no
+escapes."""
 
 
 class SparkEngine(LocalEngine):
@@ -54,10 +55,10 @@ class SparkEngine(LocalEngine):
         on_share: Callable[[float], None] | None = None,
         on_task: Callable[[TaskReport], None] | None = None,
     ) -> None:
-        """``slots`` is the number of concurrent Spark tasks. Workers find the job's modules in ``import_paths``.
+        """``slots`` is the number of concurrent Spark tasks. Workers import the job's modules from ``import_paths``.
 
-        ``execution`` is the target's setting. ``on_share`` gets the finished share of a sub-topology (0 to 1) twice a second.
-        ``on_task`` gets the report of each task.
+        ``execution`` is the setting of this name in the target. ``on_share`` gets the finished share of a sub-topology (0 to
+        1) twice a second. ``on_task`` gets the report of each task.
         """
         super().__init__(execution)
         self._spark = spark
@@ -66,7 +67,7 @@ class SparkEngine(LocalEngine):
         self._import_paths = tuple(import_paths)
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
-        """Run one sub-topology; return the reports by partition. Raises the worker's own `RewindowError`."""
+        """Run one sub-topology; return a report of each task, ordered by partition. Raises the worker's own `RewindowError`."""
         with mapped(), for_packs(self._spark), following(self._spark, self._on_share):
             frame = self._report_frame(work)
             with verified(frame, work):
@@ -110,15 +111,18 @@ def groups_of(tasks: Sequence[TaskWork], slots: int) -> list[list[TaskWork]]:
 
 @contextmanager
 def verified(frame: DataFrame, work: SubTopologyWork) -> Iterator[None]:
-    """Verify the log files that a frame read. The block computes the frame; the files are verified when it ends or raises.
+    """Verify the log files that a frame read. The block computes the frame.
+
+    The files are verified when the block ends or raises.
 
     Raises `StorageError` (74), as the partition-local reader does, if a file differs from the CRC-32 in its name. Files
-    without a CRC-32 in their names are not checked. Nothing is checked if Spark reads no log of the sub-topology.
+    without a CRC-32 in their names are not checked. If Spark reads no log of the sub-topology, no file is checked.
     """
     try:
         yield
     except Exception:
-        # After a failure, Spark may have ended, or may not have listed the files. Then the original error is raised.
+        # After a failure, Spark may have stopped, or may not have listed the files. In both cases, the original error is
+        # raised.
         with suppress(PySparkException, Py4JError, OSError):
             _check(work, _read_by(frame, work))
         raise
@@ -177,7 +181,7 @@ def _read_by(frame: DataFrame, work: SubTopologyWork) -> list[str]:
     """Return the files that a frame read, ordered by name."""
     if not work.tables:
         return []
-    # Spark plans a frame once, so these are the files that the computation has read.
+    # Spark plans a frame once, so these are the files that the computation read.
     return sorted(map(_local_path, frame.inputFiles()))
 
 
@@ -210,7 +214,7 @@ def _topic_of(work: SubTopologyWork, path: str) -> str:
 
 
 def _has_landed_rows(work: SubTopologyWork) -> bool:
-    """Return whether any log that `land` wrote has rows to read."""
+    """Return whether the sub-topology has rows to read from a log that `land` wrote."""
     return any(
         work.tables[topic].source_offsets is None and log.spans
         for task in work.tasks

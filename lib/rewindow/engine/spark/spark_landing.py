@@ -1,13 +1,14 @@
 """The engines of `land` on Spark.
 
-`SparkLandingEngine` lets Spark read the due rows of a source once and shuffle them once; the workers write them. `SparkPasses`
-lands a large source that Arrow can read: workers read and write the files in two passes, and Spark carries only names and
-reports.
+`SparkLandingEngine` lets Spark read the due rows of a source once and shuffle them once; the workers write them.
+`SparkPasses` lands a large source that Arrow can read: workers read and write the files in two passes, and Spark carries only
+names and reports.
 
 A table from Kafka has records with their own partitions and offsets. `land` copies no rows of such a table and only records
-the ranges of offsets. One aggregation over the new rows returns each partition's range and its largest timestamp. It also shows
-whether the range contains each offset exactly once, because then count, sum and sum of squares equal the values for the whole
-range. (Three duplicate and three missing offsets could cancel out. The run that reads the rows detects that.)
+the ranges of offsets. One aggregation over the new rows returns the range of each partition and its largest timestamp. It
+also checks that the range contains each offset exactly once: it compares the count, sum and sum of squares of the offsets
+with those of all numbers in the range. (In theory, three duplicate and three missing offsets could cancel out. The run that
+reads the rows detects this.)
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ _ARRIVALS = pa.schema(
     ]
 )
 _EXCHANGE = "_exchange"
-"""The folder of the exchange files, in the folder of the log. Delta ignores names that start with an underscore."""
+"""The folder, in the log's folder, of the files that the first pass writes and the second pass reads. Delta ignores names
+that start with an underscore."""
 _UNSUITABLE = "unsuitable"
 _Work = Callable[[int], Iterator[Mapping[str, Any]]]
 
@@ -120,7 +122,10 @@ class SparkLandingEngine:
         return wrong_columns(spec, look)
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
-        """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
+        """Return the typed columns of a log, decided from its source.
+
+        Raises `ConfigError` (78) for columns that cannot be landed.
+        """
         with self.running():
             return SourceFrame(self._spark, spec, look).columns()
 
@@ -131,7 +136,7 @@ class SparkLandingEngine:
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
     ) -> Arrivals:
-        """Return the arrival intervals of the rows that are not landed. Runs one job over their arrivals."""
+        """Return the intervals in which the rows that are not landed arrived. Runs one job over their arrivals."""
         until_ms = FAR if window.until_ms is None else window.until_ms
         with self.running():
             frame = SourceFrame(self._spark, spec, look).due(columns, replace(window, until_ms=FAR), 1)
@@ -151,9 +156,9 @@ class SparkLandingEngine:
         )
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
-        """Return the files with rows that arrived at ``until_ms`` or later, with the first such arrival (epoch ms) of each file.
+        """Return the first arrival (epoch ms) at ``until_ms`` or later in each file, by file.
 
-        Runs one job over the arrivals.
+        Files without such an arrival are left out. Runs one job over the arrivals.
         """
         names = {piece.path: piece.name for piece in (*look.rest, *look.fresh)}
         with self.running():
@@ -253,7 +258,7 @@ def _write_rows(
 
 
 def _arrivals(intervals: Intervals, until_ms: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each interval with due rows, a row for a fault of an arrival, and a row for the rows that wait."""
+    """Yield one row per interval with due rows, one for a faulty arrival, and one for the rows that wait."""
     arrivals = arrivals_of(intervals, until_ms, ((batch.column(0), batch.column(1)) for batch in batches))
     rows: list[dict[str, Any]] = [{"start": start} for start in arrivals.starts if start is not None]
     rows += [{"fault": arrivals.fault}] if arrivals.fault is not None else []
@@ -362,7 +367,7 @@ def _block(write: LogWrite, rows: DataFrame, landing: int, facts: Any) -> Block:
 
 
 def _is_whole(first: int, last: int, count: int, total: Any, squares: Any) -> bool:
-    """Return whether these are the count, the sum and the sum of squares of all numbers from ``first`` to ``last``."""
+    """Return whether the count, sum and sum of squares of offsets equal those of all numbers from ``first`` to ``last``."""
     if count != last - first + 1:
         return False
     up_to = [number * (number + 1) * (2 * number + 1) // 6 for number in (last, first - 1)]

@@ -56,7 +56,8 @@ def key_bytes(column: Column, column_type: str) -> Column:
 def repartition_by(rows: DataFrame, tasks: int, number: Column) -> DataFrame:
     """Repartition rows by a number from 0 to ``tasks - 1``, each number to its own Spark task."""
     number = number.cast("int")
-    # Before Spark 4.1 (Databricks runtime 17.3), the number is hashed, so two numbers may share a task, which only costs time.
+    # Before Spark 4.1 (Databricks runtime 17.3), the number is hashed. Two numbers may then share a task, which only costs
+    # time.
     if hasattr(rows, "repartitionById"):
         return rows.repartitionById(tasks, number)
     return rows.repartition(tasks, number)

@@ -40,13 +40,13 @@ from rewindow.errors import DataError
 
 _NOTHING = "Nothing was landed. "
 _FILE_FORMATS = ("csv", "json", "parquet")
-"""Formats of sources for which a message names files and lines. Tables are not among them, because nobody edits a table's
-files."""
+"""The formats of sources for which a message names files and lines. Tables are left out, because nobody edits the files of a
+table."""
 
 
 @dataclass(frozen=True, slots=True)
 class BadTimes:
-    """The rows of a log that have no valid time in a column. Unless ``is_exact``, there may be more such rows."""
+    """The rows of a log that have no valid time in a column. If ``is_exact`` is false, there may be more such rows."""
 
     column: str
     rows: int
@@ -69,14 +69,14 @@ _INTEGERS = ("byte", "short", "integer", "long")
 _SHOWN = 3
 """The most rows that a message names."""
 _MOST_BYTES = 256 << 20
-"""Once a bad row is found, reading ends after this many bytes of files."""
+"""Once a bad row is found, reading stops when this many bytes of files have been read."""
 _WHOLE = ("byte", "short", "integer", "long")
 
 
 def checks_units(write: LogWrite) -> bool:
     """Return whether to check the unit of a log's timestamps.
 
-    It is checked if they are integers without a declared unit, or come from a user's function.
+    The unit is checked if the timestamps are integers without a declared unit, or come from a user's function.
     """
     spec = write.spec
     if spec.is_output or spec.timestamp in spec.units:
@@ -107,7 +107,7 @@ def unit_faults(times: pa.Array, near: Longs | int) -> dict[int, str]:
 
 
 def fix_of(reason: str, spec: LogSpec) -> str:
-    """Return the fix for a record that is refused for this reason, as text."""
+    """Return the text that says how to fix a record that is refused for ``reason``."""
     fault = fault_of(reason)
     if fault.kind == FaultKind.OTHER_UNIT:
         return spec.unit_fix(fault)
@@ -123,7 +123,7 @@ class BadRowsError(DataError):
 
 @contextmanager
 def naming_bad_rows(write: LogWrite, look: SourceLook, of_texts: _BadTimesOf | None = None) -> Iterator[None]:
-    """Name file, line, column and value in the error of the block if a row has no valid time.
+    """If the block fails because a row has no valid time, name file, line, column and value in the error.
 
     All such rows are counted, so that a single message says how much has to be fixed. ``of_texts`` finds such rows of text
     files.
@@ -147,7 +147,7 @@ def naming_bad_rows(write: LogWrite, look: SourceLook, of_texts: _BadTimesOf | N
 
 
 class BadTimesFound:
-    """A collector of the rows that have no valid time in a column."""
+    """A collector of rows that have no valid time in a certain column."""
 
     def __init__(self, column: str) -> None:
         self.rows, self.is_exact = 0, True
@@ -155,7 +155,7 @@ class BadTimesFound:
         self._first: list[str] = []
 
     def add(self, wrong: str, where: str) -> None:
-        """Add a row that is at ``where``.
+        """Add the row at ``where`` (its file and line).
 
         ``wrong`` says what is wrong with it; if ``wrong`` is empty, the row is not added.
         """
@@ -220,7 +220,7 @@ def _bad_rows(write: LogWrite, look: SourceLook, of_texts: _BadTimesOf | None) -
 def _time_fixes(reason: str, spec: LogSpec) -> list[str]:
     """Return what to do about a column with invalid times.
 
-    The form of times is mentioned only if a time has another form, not if a time is missing.
+    The fixes explain the form of times only if a time has a wrong form, not if a time is missing.
     """
     fault = fault_of(reason)
     if fault.kind == FaultKind.NOT_A_TIME and (form := _other_form(fault, spec)):
@@ -244,13 +244,13 @@ def _bad_times(spec: LogSpec, column: str, kind: Any, pieces: Sequence[Piece]) -
             for where, value in _of_parquet(str(path), old, kind):
                 faults.add(_wrong(spec, column, value, kind), f"{shown(spec.source, str(path))}, {where}")
         except (OSError, ValueError, pa.ArrowException):
-            # Leave the file out: the error of the landing says why it cannot be read.
+            # Leave the file out. The error of the landing says why the file cannot be read.
             faults.is_exact = False
     return faults.summary()
 
 
 def _wrong(spec: LogSpec, column: str, value: Any, kind: Any) -> str:
-    """Return what is wrong with a value, in the same words as the quarantine; empty for a valid time."""
+    """Return what is wrong with a value, in the same words as the quarantine; an empty text for a valid time."""
     is_arrival = column == spec.arrived_at
     role = ARRIVED_AT if is_arrival else TIMESTAMP
     if value is None:

@@ -1,6 +1,6 @@
 """Batch sizes of a worker: how many rows it reads at once, and how many output records it buffers before it writes them.
 
-Batch sizes do not change the results (L3). `verify` tests this, because it uses another batch size than a run.
+Batch sizes do not change the results (L3). `verify` uses another batch size than a run, and so tests this.
 """
 
 from __future__ import annotations
@@ -32,6 +32,6 @@ def read_rows() -> int:
 def written_rows() -> int:
     """Return how many output records to buffer.
 
-    They are fewer than `read_rows`, because Python objects are larger than Arrow values.
+    The number is smaller than `read_rows`, because Python objects are larger than Arrow values.
     """
     return -(-_rows.get() // 4)

@@ -1,6 +1,7 @@
 """Restore a task's stores from changelog files, in the order of their runs, so that the latest row of a key wins.
 
-An hourly run may have records of a few keys, while its stores hold millions of keys. So a restore reads as little as possible:
+An hourly run may have records of only a few keys, while its stores hold millions of keys. So a restore reads as little as
+possible:
 
 * It omits expired windows.
 * If a task looks up only the keys of its own records in a store (`streams.topology`), the restore omits all other keys. To find
@@ -8,10 +9,10 @@ An hourly run may have records of a few keys, while its stores hold millions of 
 
 Omitted rows stay in the changelog, because a run writes only its changes.
 
-A small file may have rows of several partitions, and each task reads the rows of its own partition. So the tasks of a process
-read the same small files, which are decoded once and cached. The cache finds a file by its path, which contains the checksum
-of its bytes, and by its identity on the disk. Objects in buckets are not cached, because checking their identity would cost a
-request.
+A small file may have rows of several partitions. Each task reads the rows of its own partition, so several tasks of a process
+read the same small file. Such a file is decoded once and cached. The cache key is the file's path, which contains the
+checksum of its bytes, and its identity on the disk. Objects in buckets are not cached, because checking their identity would
+cost a request.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _Identity = tuple[int, int, int]
 
 
 class _Cache:
-    """Decoded files by path and columns, least recently used first."""
+    """Decoded files by path and columns. The least recently used file comes first."""
 
     def __init__(self) -> None:
         self._files: OrderedDict[tuple[str, tuple[str, ...]], _Decoded] = OrderedDict()
@@ -76,7 +77,7 @@ _find = _cache.find
 
 
 def row_columns(key: Shape, value: Shape) -> list[str]:
-    """Return the names of a changelog's columns for a row: key columns, value columns, and whether the row is a tombstone."""
+    """Return the names of the columns that make up a changelog row: key columns, value columns, tombstone flag."""
     return [*key.names, *value.names, "_tombstone"]
 
 
@@ -94,7 +95,7 @@ def rows_of(batches: Iterable[pa.RecordBatch], key: Shape, value: Shape) -> Iter
 def changelog_batches(
     paths: Iterable[str], partition: int, columns: Sequence[str], *, wanted: RowGroupFilter | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a partition's rows of changelog files, in order. Row groups whose metadata ``wanted`` rejects are not read.
+    """Yield the rows of one partition in changelog files, in order. Skips row groups whose metadata ``wanted`` rejects.
 
     Raises `StorageError` (74) for a file that cannot be read.
     """
@@ -119,10 +120,10 @@ def changelog_batches(
 
 
 class RowGroupFilter:
-    """A filter for the row groups that may have a value above ``above`` in a column, according to their statistics.
+    """A filter that accepts a row group if, by its statistics, a column may have a value above ``above``.
 
-    The maximum of each file is cached, because each run reads old files again. The cache stays correct, because a file name
-    with a checksum always means the same bytes.
+    The maximum of each file is cached, because every run reads the old files again. The cache stays correct, because a file
+    name with a checksum always means the same bytes.
     """
 
     _largest: ClassVar[dict[tuple[str, str], Any]] = {}
@@ -136,7 +137,7 @@ class RowGroupFilter:
         return largest is None or largest > self._above
 
     def is_below(self, path: str) -> bool:
-        """Return whether the cache shows that a file has no value above ``above``."""
+        """Return whether, according to the cache, no value in a file is above ``above``."""
         largest = self._largest.get((path, self._column))
         return largest is not None and largest <= self._above
 
@@ -159,7 +160,7 @@ def _read(path: str, partition: int, names: tuple[str, ...], wanted: RowGroupFil
         metadata = parquet.metadata
         if wanted:
             wanted.note(path, metadata)
-        # A file without this column has rows of a single partition, which its path names.
+        # A file without a column of partitions has rows of a single partition, which is part of its path.
         is_mixed = PARTITION in parquet.schema_arrow.names
         if is_mixed and metadata.num_rows <= _SMALL_ROWS:
             rows = parquet.read(columns=[*names, PARTITION], use_threads=False)
@@ -240,14 +241,14 @@ _KEYS_MAX = 200_000
 """A task with more records than this restores its stores completely, because pruning would keep most keys."""
 
 _ONE_TYPE = frozenset(("string", "long", "boolean", "binary"))
-"""The types of key columns in which equal keys have equal column values."""
+"""The types of key columns that store equal keys as equal values."""
 
 
 class Restore:
     """Restores the stores of one task."""
 
     def __init__(self, task_work: TaskWork, topology: Topology, part: SubTopology, logs: LogShapes) -> None:
-        """Find out by which topics' keys the task looks up the rows of each store. Reads nothing."""
+        """Find out, for each store, which topics have the keys that the task looks up in it. Reads nothing."""
         self._work, self._logs, self._everywhere = task_work, logs, part.global_stores
         self._key_topics = key_topics(part)
         self._senders = {node.topic: node for node in topology.nodes.values() if isinstance(node, SinkNode)}
@@ -263,7 +264,7 @@ class Restore:
         own = key.columns[:-2] if store.kind == WINDOW else key.columns
         only = self._only(store, own) if paths else None
         if only is not None and any(len(values) == 0 for values in only):
-            # The topics have no records, so the task looks up no key.
+            # These topics have no records, so the task looks up no key.
             return
         clock_ms = self._work.state.store_clocks.get(store.name, UNKNOWN) if self._work.state else UNKNOWN
         live_above = clock_ms - store.retention_ms if store.kind == WINDOW and clock_ms != UNKNOWN else None
@@ -277,7 +278,7 @@ class Restore:
             yield kept
 
     def _only(self, store: StoreBuilder, columns: Sequence[Column]) -> list[pa.Array] | None:
-        """Return for each key column the values that the task can look up; None if it can look up any key."""
+        """Return, for each key column of a store, the values that the task may look up; None if it may look up any key."""
         topics = self._key_topics.get(store.name, frozenset())
         types = [column.type for column in columns]
         if not topics or store.kind not in (KEY_VALUE, WINDOW) or not _ONE_TYPE.issuperset(types):
@@ -293,7 +294,7 @@ class Restore:
         return [pc.unique(pa.concat_arrays(several)) for several in zip(*of_topics, strict=True)]
 
     def _read(self, topic: str, types: Sequence[str]) -> list[pa.Array] | None:
-        """Return for each key column its values in a topic's records.
+        """Return, for each key column, the values that a topic's records have in it.
 
         Returns None if there are too many records, or if the topic's key columns have other types than ``types``.
         """

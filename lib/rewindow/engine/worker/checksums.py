@@ -25,22 +25,22 @@ UNREADABLE = (OSError, pa.ArrowException, KeyError, ValueError)
 
 _BLOCK = 1 << 20
 _READ_BYTES = 1 << 20
-"""Smaller files are read into memory at once. Larger files are read twice: first for the checksum, then by Arrow."""
+"""Files smaller than this are read into memory at once. Larger files are read twice: first for the checksum, then by Arrow."""
 _ROWS_WITHOUT_THREADS = 32 * 1024
 _HELD_BYTES = 64 << 20
 """The largest object of a bucket that is held in memory. Larger objects are read twice: first for the checksum, then by
 Arrow."""
 _FULL_DICTIONARY = 1 << 20
-"""The size in bytes at which writers end a column's dictionary. Values after that are stored without dictionary, so reading them
-dictionary-encoded would mean hashing them."""
+"""Writers end a column's dictionary at this size in bytes, and store later values without a dictionary. To read those
+dictionary-encoded, Arrow would have to hash them."""
 _FEW_ROWS = 1024
 
 
 def open_verified(path: str, *, dictionary: Sequence[str] = (), repeating: Sequence[str] = ()) -> pq.ParquetFile:
     """Open a Parquet file. Raises one of `UNREADABLE` if the file is missing, corrupt or not Parquet.
 
-    Columns in ``dictionary`` are read dictionary-encoded. Columns in ``repeating`` are read dictionary-encoded only if that is
-    faster, which is the case if the file's dictionaries have all values of the column.
+    Columns in ``dictionary`` are read dictionary-encoded. Columns in ``repeating`` are read dictionary-encoded only if the
+    file's dictionaries contain all values of the column, because only then is it faster.
     """
     source, options = _verified(path)
     if repeating:
@@ -68,7 +68,7 @@ def check_bytes(path: str) -> None:
 
 
 def unreadable(topic: str, path: str, error: BaseException) -> StorageError:
-    """Return the error to raise for an unreadable file of a log."""
+    """Return the error for a file of a log that cannot be read."""
     return StorageError(
         "log-file-unreadable",
         "log {topic!r}: cannot read {file}: {reason}. Restore the file from a copy, or land the source again: "
@@ -97,7 +97,7 @@ def _verified(path: str) -> tuple[Any, dict[str, Any]]:
 def _encoded(metadata: Any, columns: Sequence[str]) -> list[str]:
     """Return those columns whose values are all in the dictionaries of a file's row groups.
 
-    If the file has few rows, return none.
+    Returns no columns if the file has few rows.
     """
     if metadata.num_rows < _FEW_ROWS:
         return []

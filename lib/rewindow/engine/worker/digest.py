@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 Words = npt.NDArray[np.uint64]
 
 _BLOCK = 8192
-"""How many rows are hashed at once. A block of this size fits into the processor's cache. The digest does not depend on
-it."""
+"""This many rows are hashed at once: a block that fits into the processor's cache. The digest does not depend on the number."""
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xBF58476D1CE4E5B9)
@@ -62,7 +61,7 @@ def digest_of(rows: pa.Table) -> str:
 
 
 def row_hashes(rows: pa.RecordBatch) -> Words:
-    """Return a hash of each row, from its columns and their names. There is at least one row."""
+    """Return one hash per row, computed from the names and values of its columns. There is at least one row."""
     starts = range(0, rows.num_rows, _BLOCK)
     return np.concatenate([_row_words(rows.slice(start, _BLOCK), frozenset()) for start in starts])
 
@@ -141,7 +140,7 @@ def _bytes_words(column: pa.Array) -> Words:
 
 
 def _powers(count: int) -> tuple[Words, Words]:
-    """Return the first powers of the base and of its inverse modulo 2**64."""
+    """Return the first ``count`` powers of the hash's base and of the base's inverse, modulo 2**64."""
     cached: tuple[Words, Words] | None = _POWERS.get("all")
     if cached is None or len(cached[0]) < count:
         size = max(1 << 16, 1 << (count - 1).bit_length())

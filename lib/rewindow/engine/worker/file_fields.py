@@ -33,7 +33,7 @@ from rewindow.storage.locations import is_uri
 def stored_fields(spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
     """Return the fields of a log's schema, and the fields of the files to land, from their headers and footers.
 
-    For a table, the fields of the table's schema are returned instead of the files' fields.
+    For a table, returns the fields of its schema instead of the fields of its files.
     """
     of_schema, structs, _ = fields_of_schema(json.loads(columns.source_schema or "{}"))
     pieces = look.fresh or look.rest
@@ -118,7 +118,7 @@ def check_has(spec: LogSpec, path: str, header: Sequence[str], needed: Collectio
 
 
 def has_rows(spec: SourceSpec, path: str) -> bool:
-    """Return whether a file has rows. Files without rows may have equal bytes without being copies of each other."""
+    """Return whether a file has rows. Two files without rows may have equal bytes, although neither is a copy of the other."""
     try:
         if spec.format == "parquet":
             return bool(pq.read_metadata(path).num_rows)
@@ -140,7 +140,7 @@ def has_rows(spec: SourceSpec, path: str) -> bool:
 
 
 def directory_columns(path: str, base: str | None) -> set[str]:
-    """Return the columns in the names of a path's directories below ``base``; an empty set without ``base``."""
+    """Return the columns that the directories of a path below ``base`` name; an empty set without ``base``."""
     if base is None or not path.startswith(f"{base}/"):
         return set()
     return {part.partition("=")[0] for part in Path(path).relative_to(base).parts[:-1] if "=" in part}

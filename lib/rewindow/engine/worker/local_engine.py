@@ -1,8 +1,8 @@
 """The engines that run tasks in this process, and the code that all engines share. Imports nothing of Spark.
 
-`InlineEngine` runs small sub-topologies in this process, and lets Spark run the others. In both places a task runs the same
-Python and Arrow code, so the files are the same (L3). User code in this process runs as in a worker
-(`worker_errors.as_in_a_worker`): its prints go to stderr, and it cannot end the command.
+`InlineEngine` runs small sub-topologies in this process, and lets Spark run the others. A task runs the same Python and Arrow
+code in both places, so its files are the same (L3). User code in this process runs as in a worker
+(`worker_errors.as_in_a_worker`): what it prints goes to stderr, and it cannot end the command.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from rewindow.streams.state.stores import JOIN, KEY_VALUE, RECORDS, WINDOW
 from rewindow.streams.topology import key_topics
 
 VECTORIZED_SHARE = 10
-"""The number of records that vectorized execution processes in the time in which record execution processes one."""
+"""Vectorized execution processes this number of records in the time in which record execution processes one."""
 _RECORD_BYTES = 16
 """The estimated bytes per record of an internal log, or per row of a changelog that is read whole."""
 _PRUNED_BYTES = 512
-"""The number of changelog bytes that cost as much time as one record, if a task restores only some keys or live windows."""
+"""If a task restores only some keys or live windows, this number of changelog bytes costs as much time as one record."""
 _WHOLE = (KEY_VALUE, JOIN, RECORDS)
-"""The kinds of stores that joins have. Vectorized execution restores such stores completely."""
+"""The kinds of stores that joins use. Vectorized execution restores such stores completely."""
 
 
 class LocalEngine:
@@ -40,14 +40,14 @@ class LocalEngine:
     def __init__(
         self, execution: Execution = Execution.AUTO, *, is_shareable: Callable[[str], bool] = lambda _root: True
     ) -> None:
-        """``execution`` is the target's setting.
+        """``execution`` is the setting of this name in the target.
 
         ``is_shareable`` returns whether a file of the table in a folder may have rows of several tasks.
         """
         self._execution, self._is_shareable = execution, is_shareable
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
-        """Run one sub-topology; return the reports by partition.
+        """Run one sub-topology; return a report of each task, ordered by partition.
 
         Raises `ConfigError` (78) for a log that only Spark can read.
         """
@@ -62,7 +62,7 @@ class LocalEngine:
     def run_here(
         self, work: SubTopologyWork, on_task: Callable[[TaskReport], None] = lambda _report: None
     ) -> list[TaskReport]:
-        """Run the tasks; return their reports by partition. If tasks share files, the first report lists the shared files.
+        """Run the tasks; return their reports, ordered by partition. The first report lists the files that tasks shared.
 
         ``on_task`` gets each task's report when the task has ended.
         """
@@ -77,7 +77,10 @@ class LocalEngine:
         return sorted(reports, key=lambda report: report.partition)
 
     def with_execution(self, work: SubTopologyWork) -> SubTopologyWork:
-        """Return the work with record or vectorized execution chosen. An execution that the work already names is kept."""
+        """Return the work with its execution (record or vectorized) chosen.
+
+        If the work already names an execution, it is kept.
+        """
         if work.execution is not Execution.AUTO:
             return work
         return replace(work, execution=chosen_execution(work, self._execution))
@@ -85,7 +88,7 @@ class LocalEngine:
     def stage_rows(
         self, target: str, root: str, attempt: str, columns: Sequence[Column], rows: Iterable[tuple[Any, ...]]
     ) -> list[StagedFile]:
-        """Stage a few rows that the driver itself has made."""
+        """Stage a few rows that the driver itself made."""
         return stage_rows(StagingTarget(target, root, attempt=attempt, partition=0), columns, rows)
 
 
@@ -115,7 +118,7 @@ class SubTopologyRunner(Protocol):
     """Runs sub-topologies."""
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
-        """Run one sub-topology; return the reports by partition."""
+        """Run one sub-topology; return a report of each task, ordered by partition."""
         ...
 
 
@@ -136,10 +139,10 @@ class InlineEngine(LocalEngine):
         on_other: Callable[[str], None] | None = None,
         is_shareable: Callable[[str], bool] = lambda _root: True,
     ) -> None:
-        """``most`` is the largest size (`size_of`) of a sub-topology that runs in this process.
+        """A sub-topology of at most the size ``most`` (`size_of`) runs in this process.
 
-        ``on_task`` gets each task's report. ``on_share`` gets the share of the records that is done, from 0 to 1.
-        ``on_other`` gets a text for each sub-topology that Spark runs, with the reason: ``run sub-topology 0: ...``.
+        ``on_task`` gets each task's report. ``on_share`` gets the share of the records that are processed, from 0 to 1. For
+        each sub-topology that Spark runs, ``on_other`` gets a text with the reason: ``run sub-topology 0: ...``.
         ``is_shareable`` returns whether a file of the table in a folder may have rows of several tasks.
         """
         super().__init__(execution, is_shareable=is_shareable)
@@ -147,7 +150,10 @@ class InlineEngine(LocalEngine):
         self._on_task, self._on_share, self._on_other = on_task, on_share, on_other
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
-        """Run one sub-topology; return the reports by partition. Raises the same errors in this process as on Spark."""
+        """Run one sub-topology; return a report of each task, ordered by partition.
+
+        Raises the same errors in this process as on Spark.
+        """
         work = self.with_execution(work)
         if why := self._why_spark(work):
             if self._on_other is not None:
@@ -165,7 +171,7 @@ class InlineEngine(LocalEngine):
             return self.run_here(work, on_task)
 
     def _why_spark(self, work: SubTopologyWork) -> str:
-        """Return the reason why Spark runs a sub-topology; empty if it runs in this process."""
+        """Return the reason why Spark runs a sub-topology; an empty text if it runs in this process."""
         if work.tables:
             topic, table = min(work.tables.items())
             return f"tasks cannot open the log of {topic!r}: {table.why}"
@@ -184,8 +190,8 @@ class InlineEngine(LocalEngine):
 def size_of(work: SubTopologyWork) -> int:
     """Return the estimated cost of a sub-topology: the records that it processes plus the rows that it restores.
 
-    In vectorized execution, `VECTORIZED_SHARE` records count as one. Records of internal logs and rows of changelogs are not
-    counted. Their numbers are estimated from the sizes of the files.
+    In vectorized execution, `VECTORIZED_SHARE` records count as one. The numbers of records in internal logs and of rows in
+    changelogs are estimated from the sizes of the files.
     """
     part = work.code.topology.sub_topologies()[work.sub_topology]
     is_vectorized = work.execution is Execution.VECTORIZED
@@ -203,7 +209,7 @@ def size_of(work: SubTopologyWork) -> int:
 
 
 def _shares(work: SubTopologyWork) -> list[float]:
-    """Return for each task the share of all records that is processed when this task has ended, from 0 to 1."""
+    """Return for each task the share (0 to 1) of all records that has been processed when this task ends."""
     sizes = [1 + sum(end - start for log in task.logs.values() for start, end in log.bounds) for task in work.tasks]
     return [done / sum(sizes) for done in accumulate(sizes)]
 

@@ -1,13 +1,13 @@
 """The partition-local reader: a task opens the files of its partition and reads them in offset order, without a shuffle.
 
-Landed files are ordered by offset and do not overlap. But another writer may have rewritten them: OPTIMIZE merges files in any
-order. So the reader checks that each batch continues at the next offset. If a batch does not, the reader sorts the rows of the
-overlapping files, one range of offsets after the other. After these files it reads batch by batch again. In both ways the rows
-are the same (L3), and a missing or duplicate offset is an error. Row groups without wanted offsets are skipped.
+Landed files are ordered by offset and do not overlap. But another writer may have rewritten them: OPTIMIZE merges files in
+any order. So the reader checks that each batch continues at the next offset. If a batch does not, the reader sorts the rows
+of the overlapping files, one range of offsets after the other. After these files, it reads batch by batch again. Sorting does
+not change the rows (L3). A missing or duplicate offset is always an error. Row groups without wanted offsets are skipped.
 
 The files of a repartition topic were written by upstream tasks of this run, and are read epoch by epoch. Each file has the
 records of one upstream task in epoch order, so it is opened only once. The reader sorts the rows of an epoch as D21 requires,
-and numbers them. After that, they are like the records of any other topic.
+and numbers them. From then on, they are treated like the records of any other topic.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rewindow.streams.ordering import Rows
 from rewindow.streams.serde.schema import Column, Shape
 
 SORTED_ROWS = 2_000_000
-"""The most rows of rewritten files that are sorted at once. This bounds a task's memory."""
+"""At most this many rows of rewritten files are sorted at once. This bounds a task's memory."""
 SPOOLED = ".arrow"
 """The suffix of the files that the shuffle reader writes."""
 _META = ("_epoch", "_order", "_number", "_timestamp")
@@ -37,7 +37,7 @@ _ORDER = [("_order", "ascending"), ("_upstream", "ascending"), ("_number", "asce
 
 
 class LogReader:
-    """A reader of one log of one task, epoch after epoch."""
+    """A reader of one task's log, epoch after epoch."""
 
     def __init__(self, topic: str, log: LogSlice, key: Shape, value: Shape) -> None:
         """Prepare to read. Opens no file before the first row is requested."""
@@ -72,16 +72,16 @@ def ordered_batches(
     repeating: Sequence[str] = (),
     values: Sequence[Column] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows with offsets ``[start, end)`` in offset order. The first of ``columns`` is the offset.
+    """Yield the rows with offsets in ``[start, end)``, in offset order. The first of ``columns`` is the offset.
 
-    Columns in ``dictionary`` may be yielded dictionary-encoded, as in the files. The same holds for columns in ``repeating``, if
-    it saves time. If a file is older than a column in ``values``, its rows have null in this column.
+    Columns in ``dictionary`` may be yielded dictionary-encoded, as in the files. The same holds for columns in ``repeating``,
+    if that saves time. A file may be older than a column in ``values``; its rows then have null in this column.
 
     Raises `StorageError` (74) for a missing or duplicate offset, or a file that cannot be read.
     """
     expected = start
     for group in _overlapping([file for file in files if file.first < end and file.last >= start]):
-        # The expected offset is missing. No later file can have it, because the groups are ordered.
+        # The expected offset is missing. No later file can contain it, because the groups are ordered by offset.
         if group[0].first > expected:
             break
         until = min(end, max(file.last for file in group) + 1)
@@ -106,8 +106,8 @@ def ordered_batches(
 def with_columns(rows: Any, columns: Sequence[str], values: Sequence[Column]) -> Any:
     """Return the columns ``columns`` of a file's rows (a batch or a table).
 
-    If the file lacks a column in ``values``, the column is null, because the file is older than the column (ADR-77). Raises
-    KeyError if the file lacks another column.
+    A file without a column in ``values`` is older than the column, so the column is null (ADR-77). Raises KeyError if the
+    file lacks any other column.
     """
     names = rows.schema.names
     if all(name in names for name in columns):
@@ -120,7 +120,7 @@ def with_columns(rows: Any, columns: Sequence[str], values: Sequence[Column]) ->
 
 
 class InternalReader:
-    """A reader of one internal topic of one task. The caller requests epochs in ascending order, and may leave out epochs."""
+    """A reader of one internal topic of one task. The caller requests epochs in ascending order, and may skip some."""
 
     def __init__(self, files: Sequence[InternalFile], key: Shape, value: Shape) -> None:
         """Prepare to read. Opens no file before the first epoch is requested."""
@@ -144,7 +144,7 @@ class SortedEpochs:
         self._files = [(file.upstream, _EpochByEpoch(file.path, [*_META, *columns])) for file in files]
 
     def take(self, epoch: int) -> pa.Table | None:
-        """Return the rows of an epoch, with the column ``_timestamp``; None without rows.
+        """Return the rows of an epoch, with the column ``_timestamp``; None if there are no rows.
 
         Raises `StorageError` (74) for a file that cannot be read.
         """
@@ -157,13 +157,13 @@ class SortedEpochs:
 
 
 def columns_of(files: Sequence[InternalFile], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of all records of a partition, in no particular order. Raises as `InternalReader.epoch` does."""
+    """Yield some columns of all records of a partition, in no particular order. Raises the errors of `InternalReader.epoch`."""
     for file in files:
         yield from _file_batches(file.path, columns)
 
 
 def _decoded(first: int, columns: Sequence[Decodable], key: Shape, value: Shape) -> Rows:
-    """Return rows that are given as columns: timestamp, key columns, value columns.
+    """Decode rows that are given as columns: timestamp, key columns, value columns.
 
     The first row has the offset ``first``.
     """
@@ -215,14 +215,18 @@ def _batches(
                     else ()
                 )
                 for batch in batches:
-                    # A rewritten file may also hold offsets of landings that a new generation has dropped. They are filtered out.
+                    # A rewritten file may also have offsets of landings that a new generation has dropped. Their rows are
+                    # filtered out.
                     yield _between(with_columns(batch, columns, values), file.first, file.last + 1)
         except UNREADABLE as error:
             raise unreadable(topic, file.path, error) from error
 
 
 def _spooled(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file that the shuffle reader wrote. Its rows are ordered and were checked when it was written."""
+    """Yield the batches of a file that the shuffle reader wrote.
+
+    The file's rows are in order, and were checked when it was written.
+    """
     with pa.memory_map(path) as file:
         reader = pa.ipc.open_file(file)
         for number in range(reader.num_record_batches):
@@ -230,7 +234,7 @@ def _spooled(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
 
 def _row_groups(metadata: Any, column: str, span: tuple[int, int]) -> list[int]:
-    """Return the row groups that may have values of a column in ``[first, end)``, by their statistics."""
+    """Return the row groups in which, by their statistics, a column may have values within ``span``: ``[first, end)``."""
     position = metadata.schema.names.index(column)
     wanted = []
     for number in range(metadata.num_row_groups):
@@ -243,7 +247,7 @@ def _row_groups(metadata: Any, column: str, span: tuple[int, int]) -> list[int]:
 def _sorted_batches(
     topic: str, files: Sequence[LogFile], columns: Sequence[str], span: tuple[int, int], values: Sequence[Column]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a range of offsets, sorted. ``files`` may hold them in any order."""
+    """Yield the rows of a range of offsets, sorted by offset. In ``files``, they may be in any order."""
     start, end = span
     wanted = [file for file in files if file.first < end and file.last >= start]
     parts = [_between(batch, start, end) for batch in _batches(topic, wanted, columns, span, values=values)]
@@ -253,7 +257,8 @@ def _sorted_batches(
     rows = rows.sort_by(columns[0]).combine_chunks()
     offsets, expected = np.asarray(rows.column(0)), np.arange(start, end)
     if not np.array_equal(offsets, expected):
-        # Find the first position at which the arrays differ. If one array is the beginning of the other, they differ at its end.
+        # Find the first position at which the arrays differ. If one array is the beginning of the other, that is the position
+        # after its end.
         here = min(len(offsets), len(expected))
         differs = np.flatnonzero(offsets[:here] != expected[:here])
         wrong = int(differs[0]) if len(differs) else here
@@ -297,9 +302,9 @@ class _EpochByEpoch:
         self._rest: pa.RecordBatch | None = None
 
     def take(self, epoch: int) -> Iterator[pa.RecordBatch]:
-        """Yield the remaining rows up to and including an epoch. Keep the rows of later epochs for later calls."""
+        """Yield the remaining rows up to and including an epoch. Rows of later epochs are kept for later calls."""
         while (batch := self._next()) is not None:
-            # The rows are ordered by epoch, so the number of rows up to the epoch is the position at which to cut the batch.
+            # The rows are ordered by epoch. So the number of rows up to the epoch is the position at which to cut the batch.
             epochs = batch.column(0)
             count = pc.sum(pc.less_equal(epochs, epoch)).as_py()
             if count:

@@ -1,7 +1,7 @@
-"""Write the rows of some partitions of one log as blocks, one per landing and partition.
+"""Write rows of some partitions of one log as blocks: one block per landing and partition.
 
-A block has offsets, timestamps, files and quarantined records. The rows come sorted by partition, arrival and declared order. So
-the rows of a landing are consecutive, and offsets count up.
+A block has offsets, timestamps, files and quarantined records. The input is sorted by partition, arrival and declared order.
+So the rows of a landing are consecutive, and their offsets ascend.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from rewindow.streams.serde.schema import Column
 from rewindow.streams.serde.types_to_columns import log_shape
 
 _SHOWN_KEYLESS = 3
-"""The most offsets of records without a key that a block names."""
+"""A block names at most this many offsets of records without a key."""
 _LOOK = 1024
-"""How many rows are compared first. They usually show that a column varies, and then the other rows are not compared."""
+"""This many rows are compared first. They usually show that a column varies, and then no other row is compared."""
 _LONGEST = 60
 
 
@@ -56,7 +56,7 @@ def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Bl
     positions = dict(write.starts)
     starts = [pending.start_ms for pending in write.landings]
     try:
-        # The rows of an output are ordered by key, so they are sorted by time before they get offsets.
+        # An output's rows are ordered by key. They are sorted by time before they get offsets.
         ordered = interleaved(write, batches) if write.spec.is_output else batches
         topic = TopicOffsets(write) if write.spec.topic_positions else None
         ordered = topic.checked(ordered) if topic else ordered
@@ -102,20 +102,25 @@ def _canonical(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterable[p
 
 
 def _without_arrival(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of another job's output with null in the column of arrivals, in which ``rows`` has the numbers of epochs."""
+    """Return rows of another job's output with arrivals of null.
+
+    In ``rows``, the column of arrivals has the numbers of epochs.
+    """
     position = rows.schema.get_field_index(ARRIVED)
     return rows.set_column(position, rows.schema.field(position), pa.nulls(rows.num_rows, pa.int64()))
 
 
 def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> tuple[PendingLanding, int, int]:
-    """Return the landing of the first row, the number of rows in this landing, and how many of these are behind."""
+    """Return the landing of the first row, the number of rows in it, and how many of them missed their own landing."""
     if len(write.landings) == 1 and write.landings[0].interval is None:
         return write.landings[0], rows.num_rows, 0
-    # Rows without an arrival come first. Rows of intervals that are already landed go to the first of the new landings.
+    # Rows without an arrival come first. Rows that arrived in an interval that is already landed go to the first of the new
+    # landings.
     times = longs(rows.column(ARRIVED), -FAR)
     landing = write.landings[max(bisect_right(starts, int(times[0])) - 1, 0)]
     count = int(np.searchsorted(times, landing.end_ms, side="left"))
-    # The landings were numbered from the arrivals of these rows. If a row arrived after the landing's end, it was added since.
+    # The landings were numbered from the arrivals of these rows. A row that arrived after the end of the landing was therefore
+    # added since.
     if count == 0:
         raise SourceError(
             "source-changed-while-landing",
@@ -123,7 +128,7 @@ def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> t
             source=write.spec.source.name,
             arrival=int(times[0]),
         )
-    # Rows without an arrival come first. They do not count as behind, because nobody knows when they arrived.
+    # Rows without an arrival come first. They do not count as rows that missed their landing, because their arrival is unknown.
     unknown = rows.column(ARRIVED).slice(0, count).null_count
     return landing, count, int(np.searchsorted(times[:count], landing.start_ms, side="left")) - unknown
 
@@ -173,13 +178,13 @@ class OpenBlock:
 
     @property
     def position(self) -> tuple[int, int]:
-        """The next offset and the partition time after the rows so far."""
+        """The next offset, and the partition time, after the rows that were added so far."""
         return self._end, self._time
 
     def add(self, rows: pa.RecordBatch, behind: int) -> None:
-        """Add rows in order. ``behind`` is the number of rows that became visible too late for their own landing.
+        """Add rows in order. ``behind`` is how many of them became visible too late for their own landing.
 
-        Raises `DataError` (65), naming the record, if the timestamp policy rejects one.
+        Raises `DataError` (65), which names the record, if the timestamp policy rejects a record.
         """
         self._behind += behind
         try:
@@ -243,7 +248,7 @@ class OpenBlock:
             self._finish_file()
 
     def _note_keyless(self, rows: pa.RecordBatch) -> None:
-        """Count the records whose key is null. A key of several columns is a row, which is never null."""
+        """Count the records whose key is null. A key of several columns is a row, and a row is never null."""
         columns = self._write.columns
         keys = rows.column(columns.key[0].name) if columns.scalar_key else None
         if keys is None or not keys.null_count:
@@ -279,7 +284,10 @@ class OpenBlock:
         )
 
     def _recorded(self, arrivals: pa.Array) -> Longs | int:
-        """Return when the rows arrived (epoch ms). Unknown arrivals are the end of the landing's interval, or now (D19)."""
+        """Return when the rows arrived (epoch ms).
+
+        An unknown arrival counts as the end of the landing's interval, or now (D19).
+        """
         recorded = self.landing.end_ms if self.landing.interval else self._write.now_ms
         return recorded if self._write.spec.arrived_at is None else longs(arrivals, recorded)
 
@@ -319,14 +327,14 @@ class OpenBlock:
 class FlatColumns:
     """A search for the columns in which all rows of a block have the same value.
 
-    Once a column has varied, it is not compared again.
+    A column that has varied is not compared again.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
         self._values: dict[str, pa.Scalar | None] = dict.fromkeys(names)
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Compare the next rows of a block. There is at least one row."""
+        """Compare the next rows of a block with those before. There is at least one row."""
         for name, value in list(self._values.items()):
             column = rows.column(name)
             first = column[0] if value is None else value
@@ -337,7 +345,7 @@ class FlatColumns:
                 del self._values[name]
 
     def shown(self) -> dict[str, str | None]:
-        """Return the columns that did not vary, as a mapping from column to its value as text, or None if it has only nulls."""
+        """Return the columns that did not vary, each with its value as text; None if the column has only nulls."""
         values = {name: value.as_py() for name, value in self._values.items() if value is not None}
         return {name: None if value is None else str(value)[:_LONGEST] for name, value in values.items()}
 
@@ -348,13 +356,16 @@ def _log_file_columns(columns: LogColumns) -> tuple[Column, ...]:
 
 
 def _described(rows: pa.RecordBatch, row: int, reason: str) -> str:
-    """Return the reason why a row is refused. If its timestamp is a text that is not a valid time, the reason quotes the text."""
+    """Return why a row is refused. The text quotes the row's timestamp if that is a text which is not a valid time."""
     text = rows.column(NO_TIME)[row].as_py() if NO_TIME in rows.schema.names else None
     return not_a_time("timestamp", text) if reason == NO_TIMESTAMP and text is not None else reason
 
 
 def _records(columns: LogColumns, rows: pa.RecordBatch) -> list[Record]:
-    """Return the rows as records for an extractor. The timestamp of a record is its arrival; None if that is unknown."""
+    """Return the rows as records for an extractor.
+
+    The timestamp of such a record is its arrival; None if the arrival is unknown.
+    """
     key, value = (
         log_shape(columns.key, is_scalar=columns.scalar_key),
         log_shape(columns.value, is_scalar=columns.scalar_value),

@@ -19,26 +19,26 @@ from rewindow.engine.worker.spark_json import Reader, canonical_json
 PACK_ROWS = 65_536
 PACK_BYTES = 32 << 20
 PIECE_BYTES = 8 << 10
-"""The bytes of a piece. Spark sends each piece as one row, so a batch of 10,000 rows (Spark's default, which some platforms do
-not let users change) has 80 MB."""
+"""A piece has this many bytes. Spark sends each piece as one row, so a batch of 10,000 rows has 80 MB. (10,000 is Spark's
+default, and some platforms do not let users change it.)"""
 
 
 LONG_BITS = 63
-"""The bits of a long without the sign."""
+"""The number of bits of a long, without the sign."""
 
 
 class Positions(NamedTuple):
-    """The layout of a row's position: a long with the slice in the upper bits, and the offset in the lower bits.
+    """The layout of a row's position: a long with the row's slice in the upper bits, and its offset in the lower bits.
 
-    A slice is a generation and a partition.
+    A slice is a pair of generation and partition.
     """
 
     has_generations: bool
     partition_bits: int
-    """The number of a slice's lower bits, which hold the partition. The bits above hold the generation."""
+    """The number of lower bits of a slice that hold the partition. The upper bits hold the generation."""
     offset_bits: int
-    """The number of a position's lower bits, which hold the offset. If 0, a position is only a slice, and the offset has a
-    column."""
+    """The number of lower bits of a position that hold the offset. If 0, a position is only a slice, and the offset has its
+    own column."""
 
     def slice_of(self, task: int, span: LogSpan) -> int:
         """Return the slice of a span. ``task`` is the span's partition."""
@@ -80,17 +80,17 @@ def positions_of(spans: Sequence[tuple[int, int, LogSpan]], *, has_generations: 
 
 
 def offset_bounds(spans: Sequence[tuple[int, int, LogSpan]]) -> tuple[int, int]:
-    """Return the first and the last offset, in the table, of all spans together."""
+    """Return the first and the last offset of all spans together, as they are in the table."""
     return min(span.first + span.base for *_, span in spans), max(span.last + span.base for *_, span in spans)
 
 
 def packed(packing: Packing, batches: Iterable[pa.RecordBatch]) -> Iterator[Pack]:
     """Yield the rows within the spans of ``packing`` as packs.
 
-    Batches are combined first. The combined batches give at most one pack for each span.
+    Batches are combined first. From each combined batch, at most one pack is made for each span.
 
-    The first column of a batch is the position. If positions do not contain the offset, the second column is the offset in
-    the table.
+    The first column of a batch is the row's position. If positions do not contain the offset, the second column is the row's
+    offset in the table.
     """
     positions = packing.positions
     offset_bits = positions.offset_bits
@@ -135,7 +135,7 @@ def cut(rows: pa.RecordBatch) -> pa.Array:
 
 
 def _larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Concatenate batches up to `PACK_ROWS` rows or `PACK_BYTES` bytes."""
+    """Concatenate batches into batches of up to `PACK_ROWS` rows or `PACK_BYTES` bytes."""
     some: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:

@@ -1,8 +1,8 @@
 """Write staged files: Parquet files that no table references yet, each described by a `StagedFile`.
 
-A task may run twice (retry, speculation). This does no harm: file names contain the attempt and a new uuid, so no existing file
-is overwritten, and only the files in the manifest of one of the two are used. A file appears under its final name only when it is
-complete (`Draft`), on a disk and in a bucket.
+A task may run twice (retry, speculation). This does no harm. File names contain the attempt and a new uuid, so no existing
+file is overwritten. Only the manifest of one of the two executions is used, and so only its files. On a disk and in a bucket,
+a file appears under its final name only when it is complete (`Draft`).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ Share = Callable[[pa.Table], bool]
 """A function that adds rows to a file that several writers share. If there are too many rows, it adds none and returns
 False."""
 _TEXT_LIMIT = 32
-"""A column has bounds only if its texts have at most this many characters. Longer bounds would have to be shortened, and
-shortening an upper bound is easily done wrong."""
+"""A column has bounds only if its texts have at most this many characters. Longer bounds would have to be shortened, and it
+is easy to shorten an upper bound wrongly."""
 
 
 class FileWriter:
@@ -61,14 +61,14 @@ class FileWriter:
     ) -> None:
         """Prepare a file in ``directory`` (relative to the table's root, ``""`` for the root itself).
 
-        ``schema`` is the schema of the batches. ``partition_values`` has the table's partition columns and their values, which
-        are the same for all rows. ``constants`` has further columns with the same value in all rows. The digest of the rows
-        leaves out the ``undigested`` columns. If the writer is closed before it has created its file, it offers its rows to
-        ``share``. If ``share`` takes them, the writer creates no file.
+        ``schema`` is the schema of the batches. ``partition_values`` has the table's partition columns and their values,
+        which are the same for all rows. ``constants`` has further columns with the same value in all rows. The ``undigested``
+        columns do not count in the digest of the rows. If the writer is closed before it has created its file, it offers its
+        rows to ``share``. If ``share`` takes them, the writer creates no file.
         """
         self._attempt, self._token = attempt, uuid4().hex
         self._directory = directory
-        # The file is written under another name first, because its final name contains the checksum.
+        # The file first gets another name, because its final name contains the checksum.
         self._new_draft = partial(draft, table_root, directory, f"{attempt}-{self._token}.parquet")
         self._schema, self._constants, self._share = schema, dict(constants or {}), share
         self._file_schema = pa.schema([*schema, *(pa.field(name, pa.int64()) for name in self._constants)])
@@ -93,7 +93,7 @@ class FileWriter:
         return self._rows
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add the rows of a batch, in order. Raises `StorageError` (74) if the file cannot be written."""
+        """Add the rows of the next batch. Raises `StorageError` (74) if the file cannot be written."""
         if batch.num_rows == 0:
             return
         self._rows += batch.num_rows
@@ -108,7 +108,7 @@ class FileWriter:
             self._flush()
 
     def close(self) -> StagedFile | None:
-        """Make the file durable and return its description. Return None if there is no file: no rows, or `share` took them."""
+        """Make the file durable and return its description; None if there were no rows, or if `share` took them."""
         if self._rows == 0:
             return None
         if self._share is not None and self._file is None and self._share(self._waiting_table()):
@@ -156,14 +156,15 @@ class FileWriter:
             if self._file is None or self._parquet is None:
                 self._file, self._parquet = self._open()
             if self._waiting:
-                # The batches are combined, because many are small and each costs extra time.
+                # Many batches are small, and each write costs extra time. So batches are combined.
                 rows = self._waiting_table().combine_chunks()
                 for batch in rows.to_batches():
                     self._digest.update(batch)
                     for column, stats in self._stats.items():
                         stats.update(batch.column(column))
                 count = self._waiting_rows
-                # Fewer rows than two row groups are written as one, so that the last row group is not small.
+                # If fewer rows than two row groups remain, they are written as one row group, so that the last one is not
+                # small.
                 group = count if count < 2 * ROW_GROUP else ROW_GROUP
                 self._parquet.write_table(rows, row_group_size=group)
         except OSError as error:
@@ -221,7 +222,7 @@ class _DigestedFile:
         self.closed = False
 
     def write(self, data: Any) -> int:
-        # After `discard`, data is ignored: the Parquet writer still writes its footer when it is garbage-collected.
+        # After `discard`, data is ignored, because the Parquet writer still writes its footer when it is garbage-collected.
         if self.closed:
             return len(data)
         self._digest.update(data)
@@ -270,7 +271,7 @@ def _delta_stats(rows: int, columns: Mapping[str, _ColumnStats]) -> dict[str, An
 class _ColumnStats:
     """The number of nulls, the minimum and the maximum of a column.
 
-    The bounds are left out if JSON cannot represent them exactly.
+    Minimum and maximum are left out if JSON cannot represent them exactly.
     """
 
     def __init__(self) -> None:
@@ -300,7 +301,7 @@ def _is_bounded(column: pa.Array) -> bool:
     if pa.types.is_floating(kind):
         return math.isfinite(pc.sum(column).as_py() or 0.0)
     if pa.types.is_string(kind):
-        # Bytes are counted first, because that is faster. A text has no more characters than bytes.
+        # Bytes are counted first, which is faster. A text has no more characters than bytes.
         return any(
             (pc.max(length(column)).as_py() or 0) <= _TEXT_LIMIT for length in (pc.binary_length, pc.utf8_length)
         )
@@ -340,7 +341,7 @@ class Draft:
     def discard(self) -> None:
         """Close and delete the file."""
         if self._file is not None:
-            # On a full disk, closing fails, because it writes the buffered bytes.
+            # Closing fails on a full disk, because it writes the buffered bytes.
             with suppress(OSError):
                 self._file.close()
             self._path.unlink(missing_ok=True)

@@ -25,10 +25,10 @@ from rewindow.streams.sink import Sink
 
 
 class RecordBuffer(ABC):
-    """A buffer of output records for one file: lists of keys, values and timestamps, which are converted to columns together.
+    """A buffer of output records for one file: lists of keys, values and timestamps, later converted to columns.
 
-    Callers append to ``keys``, ``values`` (results of `kept`) and ``timestamps``, and call `flush` when there are `written_rows`
-    records.
+    Callers append to ``keys``, ``values`` (the results of `kept`) and ``timestamps``. They call `flush` when there are
+    `written_rows` records.
     """
 
     def __init__(self, file: FileWriter, shapes: tuple[Shape, Shape], target: StagingTarget) -> None:
@@ -38,11 +38,11 @@ class RecordBuffer(ABC):
         self.keys: list[Any] = []
         self.values: list[Any] = []
         self.timestamps: list[int] = []
-        # A value without a declared type may be a list that user code changes later, so it is encoded immediately.
+        # A value without a declared type may be a list that user code changes later. So such a value is encoded immediately.
         self.may_change = self._value.has_json
 
     def kept(self, value: Any) -> Any:
-        """Return a value that user code can no longer change."""
+        """Return a value in a form that user code can no longer change."""
         if not self.may_change:
             return value
         try:
@@ -78,11 +78,11 @@ class RecordBuffer(ABC):
 
     @abstractmethod
     def _meta(self) -> list[pa.Array]:
-        """Return the columns that come after the timestamps, and reset the state for the next records."""
+        """Return the columns that follow the column of timestamps, and reset their state for the next records."""
 
     @abstractmethod
     def _epoch_and_number(self, index: int) -> tuple[int, int]:
-        """Return the epoch of a buffered record, and its number in the topic."""
+        """Return the epoch of a buffered record, and the record's number in the topic."""
 
     def _columns(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int]) -> list[pa.Array]:
         """Return the columns of keys, values and timestamps."""
@@ -137,7 +137,7 @@ class OutputWriter(RecordBuffer, Sink):
 
         def process_changing(record: Record) -> None:
             key, value, timestamp, _ = record
-            # The value is appended first, because `kept` may raise an error. Then the lists still have the same length.
+            # The value is appended first: if `kept` raises an error, the lists still have equal lengths.
             values.append(kept(value))
             keys.append(key)
             timestamps.append(timestamp)
@@ -149,7 +149,7 @@ class OutputWriter(RecordBuffer, Sink):
     def process_many(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int]) -> None:
         """See `Sink`."""
         start, count = 0, len(keys)
-        # Usually all records fit into the buffer. Then the lists are appended without being cut.
+        # Usually all records fit into the buffer. Then the lists are appended whole.
         if len(self.keys) + count < self._limit and not self.may_change:
             self.values += values
             self.keys += keys
@@ -241,7 +241,7 @@ class InternalWriter:
         buffer.take(record, self.epoch, order_ms, number)
         self._held += 1
         if self._held >= self._limit:
-            # The limit holds for all buffers together, so that more partitions do not mean more buffered records.
+            # The limit holds for the sum of all buffers, so that more partitions do not mean more buffered records.
             self._held = 0
             for full in self._buffers.values():
                 full.flush()

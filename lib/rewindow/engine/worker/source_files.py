@@ -1,13 +1,13 @@
 """File sources: list the files, and check that landed files have not changed.
 
 A file is identified by its path below the source's folder, its size and a digest (for large files, a digest of both ends). So
-if the source is copied to another folder, the copy counts as the same source, and modification times do not matter. The digest
-of a landed file is computed again if its modification time differs, or if the file still has rows of later intervals, which are
-not landed yet.
+a copy of the source in another folder counts as the same source, and modification times do not matter. The digest of a landed
+file is computed again in two cases: its modification time differs, or it still has rows of later intervals, which are not
+landed yet.
 
-This module also finds new CSV files that may be half written: their last line has no line break, although landed files end with
-one. If a row were cut within its last value, it would be landed with a wrong value. A cut JSON line or a cut compressed file
-needs no such check, because it cannot be read at all.
+This module also finds new CSV files that may be half written: their last line has no line break, although landed files end
+with one. A row that is cut within its last value would be landed with a wrong value. JSON lines and compressed files need no
+such check, because a cut one cannot be read at all.
 """
 
 from __future__ import annotations
@@ -35,15 +35,14 @@ _FILES = "files"
 """The kind of a file source's position. The position maps a path to [size, modification time (ns), digest].
 
 For a compressed text file, the list also has the size and the digest of the decompressed text. If an older version landed the
-    file, the list lacks these two items, so a copy of the file is recognized only by its bytes.
+file, the list lacks these two items. A copy of the file is then recognized only by its bytes.
 """
 _LANDED = 64
 """New files are compared with the values of at most this many landed files."""
 _COMPARED = 3
-"""How many landed files are read to find out whether files of a source end with a line break. They are the last ones by
-name."""
+"""This many landed files, the last ones by name, are read to find out whether files of a source end with a line break."""
 _LINE_END_BYTES = 4
-"""The most bytes of a line end in any encoding."""
+"""The most bytes that the end of a line takes in any encoding."""
 _WHOLE_BYTES = 64 << 20
 _END_BYTES = 1 << 20
 
@@ -51,11 +50,12 @@ _END_BYTES = 1 << 20
 def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_land: bool = True) -> SourceLook:
     """Compare a file source with its landed position (None: nothing is landed).
 
-    Fresh text files without rows are left out, because they may not be written yet. With ``to_land``, fresh compressed text files
-    are read to their end. So copies are recognized, and truncated files are refused. The result's position has only fresh files.
+    Fresh text files without rows are left out, because they may not be written yet. With ``to_land``, fresh compressed text
+    files are read to their end, to recognize copies and to refuse truncated files. The position in the result has only fresh
+    files.
 
-    Raises `SourceError` (66) if no file has rows, or if a landed file is missing or has changed. Raises `ConfigError` (78) for
-    the files of a Delta table, because some of them may have rows that were replaced or deleted.
+    Raises `SourceError` (66) if no file has rows, or if a landed file is missing or has changed. Raises `ConfigError` (78)
+    for the files of a Delta table, because some of them may have rows that were replaced or deleted.
     """
     landed: Mapping[str, Sequence[Any]] = position[_FILES] if position else {}
     later = (position or {}).get(LATER, {})
@@ -126,11 +126,11 @@ class _File(NamedTuple):
 
 
 def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
-    """Return the source's folder and a mapping from a path below the folder to the file, ordered by path.
+    """Return the source's folder, and its files by path below the folder, in the order of the paths.
 
-    Each landing calls this for all files that were ever landed. So there is only one call of `stat` for each file.
+    Each landing calls this for all files that were ever landed, so each file must cost only one call of `stat`.
     """
-    # `Path` drops doubled and trailing slashes, so that each path begins with the location.
+    # `Path` drops doubled and trailing slashes. So each path begins with the location.
     location = str(Path(spec.location))
     root, configured = _parts(spec)
     if has_magic(configured):
@@ -159,13 +159,13 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
 
 
 def _parts(spec: SourceSpec) -> tuple[str, str]:
-    """Return the project's root, which is never a pattern, and the configured path, which may be a pattern."""
+    """Return the project's root, which is never a pattern, and a source's configured path, which may be a pattern."""
     root = spec.location.removesuffix(f"/{spec.name}")
     return ("", str(Path(spec.location))) if root == spec.location else (root or "/", str(Path(spec.name)))
 
 
 def _file(spec: SourceSpec, name: str, path: str, inside: str) -> _File:
-    """Return a file of a source. ``inside``: the folder in which its real path is; empty if ``path:`` names the file itself."""
+    """Return a file of a source. ``inside``: the folder that must contain its real path; empty if ``path:`` names the file."""
     check_utf8(name, f"file name in {spec.name}", SourceError)
     facts = _facts(path, lambda: _check_link(spec, path, os.path.realpath(path), inside) if inside else None)
     # Only regular files are accepted. For example, reading a pipe would never end.
@@ -206,7 +206,7 @@ def _refused(path: str, error: PermissionError) -> AccessError:
 
 
 def _gone(mark: Sequence[Any], fresh: Mapping[str, Sequence[Any]]) -> str:
-    """Return the text that says that a landed file is gone. If a fresh file has its content, the text names that file."""
+    """Return the text for a landed file that is gone. If a fresh file has the same content, the text names the fresh file."""
     new = next((name for name, other in fresh.items() if [other[0], other[2]] == [mark[0], mark[2]]), None)
     return _GONE if new is None else f"{_GONE}; {new} has its content, so it was renamed: rename it back"
 
@@ -217,7 +217,7 @@ def _refuse_copies(
     landed: Mapping[str, Sequence[Any]],
     fresh: Mapping[str, Sequence[Any]],
 ) -> None:
-    """Raise `SourceError` (66) for a fresh file with the rows of another file, which would be landed twice."""
+    """Raise `SourceError` (66) for a fresh file with the same content as another, whose rows would be landed twice."""
     if not fresh:
         return
     sizes = {size for mark in fresh.values() for size, _ in _contents(mark)}
@@ -239,7 +239,7 @@ def _refuse_copies(
 
 
 def _contents(mark: Sequence[Any]) -> list[tuple[int, str]]:
-    """Return pairs (size, digest) for a file's bytes and, if it is a compressed text file, for its text."""
+    """Return a pair (size, digest) of a file's bytes and, for a compressed text file, another pair of its text."""
     return [(mark[0], mark[2]), *([(mark[3], mark[4])] if len(mark) > 3 else [])]
 
 
@@ -263,7 +263,7 @@ def _below(spec: SourceSpec, path: str, base: str) -> Iterator[str]:
             target = os.path.realpath(f"{folder}/{link}")
             if not _is_ignored(f"{folder}/{link}"[begin:]):
                 _check_link(spec, f"{folder}/{link}", target, entered[0])
-            # A folder that was entered already, or a folder within or around it, is not entered again. So circles of links end.
+            # A folder is not entered if it was entered already, or is within or around such a folder. So circles of links end.
             if any(_is_below(target, other) or _is_below(other, target) for other in entered):
                 folders.remove(link)
             entered.append(target)
@@ -271,10 +271,10 @@ def _below(spec: SourceSpec, path: str, base: str) -> Iterator[str]:
 
 
 def _check_link(spec: SourceSpec, path: str, target: str, inside: str) -> None:
-    """Raise `SourceError` (66) if a path leads out of the source's folder, unless the source follows such links.
+    """Raise `SourceError` (66) if a link leads out of the source's folder, unless the source follows such links.
 
-    Without this check, anybody who can write into the folder could let `land` read any file that the command can read. ``inside``
-    is the folder's real path.
+    Without this check, anybody who can write into the folder could let `land` read any file that the command can read.
+    ``inside`` is the folder's real path.
     """
     if not (spec.follows_links or _is_below(target, inside)):
         raise SourceError(
@@ -339,7 +339,7 @@ def _check_same(spec: SourceSpec, name: str, file: _File, mark: Sequence[Any], *
 def _broken(spec: SourceSpec, name: str, change: str) -> LandedFileError:
     fix, when = "Restore it, and put new data into new files", "history did change"
     if change.startswith(_GONE):
-        # Whoever only wanted the space back would lose the rows, which the log still has.
+        # A user who only wants to free space would lose these rows, which the log still has.
         fix, when = "Restore it", "its rows are to disappear from the log, too"
     return LandedFileError(
         "landed-file-changed",
@@ -354,7 +354,7 @@ def _broken(spec: SourceSpec, name: str, change: str) -> LandedFileError:
 
 
 def _open_ended(spec: SourceSpec, fresh: Sequence[Piece], landed: Sequence[Piece]) -> tuple[str, ...]:
-    """Return the new CSV files whose last line has no line break; none if the last landed files end like this, too.
+    """Return the new CSV files whose last line lacks a line break; none if the last landed files end without one, too.
 
     Reads the last bytes of each new file, and of a few landed ones if necessary. Raises `OSError`.
     """

@@ -1,8 +1,8 @@
-"""Convert nested values: from Spark's JSON of a struct, array, map or variant to the canonical JSON that a topology reads.
+"""Convert Spark's JSON of a struct, array, map or variant to the canonical JSON that a topology reads.
 
 A struct becomes a row if its field names are Python identifiers, otherwise a dictionary. A map, or an object of a variant,
-becomes a dictionary. An array becomes a list. A DECIMAL becomes a Decimal with the digits of its scale, like a value of a DECIMAL
-column.
+becomes a dictionary. An array becomes a list. A DECIMAL becomes a Decimal with as many digits after the point as its scale,
+like a value of a DECIMAL column.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DIGITS = Context(prec=76)
 
 
 class _Number(float):
-    """A float with the text of the number in the JSON. A DECIMAL is made from the text, which may have more digits."""
+    """A float, and the text that the number has in the JSON. A DECIMAL is made from the text, which may have more digits."""
 
     __slots__ = ("text",)
     text: str
@@ -39,15 +39,15 @@ class _Number(float):
         return number
 
 
-# The decoder is made once. With an argument, `json.loads` would make one in each call, which takes longer than decoding a short
-# text.
+# The decoder is made once. With an argument, `json.loads` would make a decoder in each call, and that takes longer than
+# decoding a short text.
 _EXACT = json.JSONDecoder(parse_float=_Number)
 
 
 def json_readers(spec: LogSpec, columns: LogColumns) -> dict[str, Reader]:
-    """Return a mapping from each ``json`` column of a log to its reader.
+    """Return a reader for each ``json`` column of a log, by column.
 
-    The mapping is empty for text files and outputs of jobs, whose JSON is already canonical.
+    Text files and outputs of jobs have no readers, because their JSON is already canonical.
     """
     if spec.is_output or spec.source.format in TEXT_FORMATS:
         return {}
@@ -89,7 +89,7 @@ def _converter(kind: Any) -> _Convert:
             return _struct_converter({field["name"]: _converter(field["type"]) for field in fields})
         case str() if kind.startswith("decimal"):
             return _decimal_converter(kind)
-        # Spark's JSON has NaN and infinity as texts.
+        # Spark's JSON writes NaN and infinity as texts.
         case "double" | "float":
             return lambda value: float(value) if isinstance(value, str) else value
     return lambda value: value

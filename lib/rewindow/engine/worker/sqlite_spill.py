@@ -1,7 +1,7 @@
 """Spills in SQLite: one temporary database per store and task.
 
-A database without a name is an unlinked file in the temporary folder. So it disappears when the process ends, even if the process
-is killed. Nothing is lost, because the durable state is in the changelog.
+A database without a name is an unlinked file in the temporary folder. It disappears when the process ends, even if the
+process is killed. No data is lost with it, because the changelog has the durable state.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class SqliteSpill:
 
 
 def _where(snapshot: int, span: Span) -> tuple[str, tuple[Any, ...]]:
-    """Return the WHERE clause for a span of keys in a snapshot, and its parameters. The clause contains no values."""
+    """Return the WHERE clause for a span of keys in a snapshot, and its parameters. Values are only in the parameters."""
     clause, values = "snapshot = ?", [snapshot, *(bound for bound in span if bound is not None)]
     for bound, comparison in zip(span, "><", strict=True):
         clause += "" if bound is None else f" AND key {comparison} ?"
@@ -139,7 +139,7 @@ def _where(snapshot: int, span: Span) -> tuple[str, tuple[Any, ...]]:
 
 @contextmanager
 def spills() -> Iterator[tuple[Callable[[str], SqliteSpill], set[str]]]:
-    """Yield a function that opens the spill of a store, and the set of stores with a spill. Close all spills at the end."""
+    """Yield a function that opens a store's spill, and the set of stores that have one. Close all spills at the end."""
     stores = set[str]()
     with ExitStack() as stack:
 

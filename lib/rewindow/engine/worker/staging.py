@@ -2,8 +2,8 @@
 
 The tasks of a small sub-topology share files: there is one file per table, instead of one per task and table (ADR-109). The
 tasks of a process run one after the other. The rows that a task stages for a table are added to the shared file only when the
-task has ended. So if a vectorized task starts again in record execution, its first try leaves no rows in the file. A task with
-many rows has a file of its own.
+task ends. So if vectorized execution of a task fails and record execution repeats it, the first attempt leaves no rows in the
+file. A task with many rows has a file of its own.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 SHARED_ROWS = 16 * 1024
 """A task adds its rows to a shared file if it has at most this many. A task with more rows has a file of its own."""
 GROUP_ROWS = 8 * 1024
-"""A row group of a shared file ends after the task with which it reaches this many rows. So a later reader, which needs the rows
-of one task, reads only some row groups of a large file."""
+"""In a shared file, a row group ends after the task that makes it reach this many rows. A later reader needs the rows of one
+task, and so reads only some row groups of a large file."""
 _INTERNAL = "internal/"
 _current: ContextVar[SharedFiles | None] = ContextVar("shared_files", default=None)
 
 
 class StagingTarget:
-    """A place for which a task stages files: an output, a store, an internal log, or a table that jobs share."""
+    """What a task stages files for: an output, a store, an internal log, or a table that jobs share."""
 
     def __init__(self, target: str, root: str, *, attempt: str, partition: int, sender: str = "") -> None:
         """``sender``: the names of the nodes that send the records, for messages."""
@@ -54,8 +54,9 @@ class StagingTarget:
     def file(self, columns: Iterable[Column], stats: Iterable[str], partition: int | None = None) -> FileWriter:
         """Return the writer of one file, or of the task's rows in a file that tasks share.
 
-        ``partition`` is the partition of all rows, if the table is partitioned. Then the file is in the partition's directory,
-        and the rows have a column with the partition. Files of internal logs lack this column, because tasks do not share them.
+        If the table is partitioned, ``partition`` is the partition of all rows. Then the file is in the partition's
+        directory, and the rows have a column with the partition. Files of internal logs lack this column, because tasks do
+        not share these files.
         """
         schema, stats = arrow_schema(columns), list(stats)
         values = {} if partition is None else {PARTITION: partition}
@@ -98,7 +99,7 @@ class StagingTarget:
 
 
 def staging_target(work: SubTopologyWork, task_work: TaskWork, target: str, sender: str = "") -> StagingTarget:
-    """Return the place at which a task of a sub-topology stages the files of a target."""
+    """Return the target for which a task of a sub-topology stages files."""
     return StagingTarget(
         target,
         work.staging.roots[target],
@@ -142,24 +143,27 @@ class SharedFiles:
         self._closed: list[StagedFile] = []
 
     def has(self, root: str) -> bool:
-        """Return whether the files of the table in a folder may be shared."""
+        """Return whether tasks may share the files of the table in a folder."""
         if root not in self._known:
             self._known[root] = self._is_shareable(root)
         return self._known[root]
 
     def add(self, target: str, rows: pa.Table, new_file: Callable[[], FileWriter]) -> bool:
-        """Keep rows of the running task for a target's shared file. Return False, and keep nothing, if there are too many."""
+        """Keep rows of the running task for a target's shared file. If there are too many, keep none and return False."""
         if rows.num_rows > SHARED_ROWS:
             return False
         self._waiting.append((target, rows, new_file))
         return True
 
     def forget(self) -> None:
-        """Drop the rows of the running task, because it starts again."""
+        """Drop the rows of the running task. Called when the task is about to start again."""
         self._waiting.clear()
 
     def end_task(self) -> int:
-        """Write the kept rows of the task that has ended; return their number. Raises `StorageError` (74) if that fails."""
+        """Write the rows of the task that has ended; return their number.
+
+        Raises `StorageError` (74) if they cannot be written.
+        """
         count = 0
         for target, rows, new_file in self._waiting:
             file = self._open.get(target)
@@ -181,7 +185,7 @@ class SharedFiles:
         return self._closed
 
     def abort(self) -> None:
-        """Delete the files that are not complete. Complete files stay as orphan files, which `gc` deletes."""
+        """Delete the incomplete files. Complete files become orphan files, which `gc` deletes."""
         for file in self._open.values():
             file.abort()
 
@@ -198,7 +202,7 @@ def shared_files() -> SharedFiles | None:
 
 @contextmanager
 def sharing(is_shareable: Callable[[str], bool]) -> Iterator[SharedFiles]:
-    """Let the tasks that run in the block share files. An exception in the block deletes the files that are not complete."""
+    """Let the tasks that run in the block share files. If the block raises, incomplete files are deleted."""
     files = SharedFiles(is_shareable)
     token = _current.set(files)
     try:
@@ -275,7 +279,7 @@ class QuarantineWriter:
                 partition=self._partition,
                 attempt=write.attempt,
                 partition_values={},
-                # The number of nulls in `_run` tells these rows from those of a job that has the feed's name.
+                # A job may have the name of the feed. The number of nulls in `_run` tells its rows from these.
                 stats_columns=("name", "topic", "landing", "_run"),
             )
         arrays = [
@@ -318,7 +322,7 @@ class DropWriter:
 
 
 def record_text(columns: Sequence[Column], rows: pa.RecordBatch) -> list[str]:
-    """Return for each row the text of its key and value columns as canonical JSON."""
+    """Return, for each row, the text of its key and value columns as canonical JSON."""
     names = tuple(column.name for column in columns)
     values = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
     return [dump_value(row_class(names)(*row)) for row in values]

@@ -1,14 +1,14 @@
 """Run the tasks of a sub-topology, from files to files, in the execution that was chosen for the sub-topology.
 
-Record execution runs a task record by record:
+Record execution processes a task record by record:
 
 read the logs -> for each epoch: merge the topics, replay, end the epoch -> stage outputs and changes -> report.
 
-Vectorized execution runs a task in batches:
+Vectorized execution processes a task in batches:
 
 restore -> for each epoch: take batches in offset order, end the epoch -> stage outputs and changes -> report.
 
-If vectorized execution was chosen and cannot finish a task, record execution runs the task.
+If vectorized execution was chosen but cannot finish a task, record execution runs it.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def run_task(work: SubTopologyWork, task_work: TaskWork) -> TaskReport:
 def run_tasks(work: SubTopologyWork, tasks: Iterable[TaskWork]) -> Iterator[TaskReport]:
     """Run several tasks, one after the other; yield their reports.
 
-    All tasks share a vectorized plan if it has no user code. Otherwise a topology is built for each task, so that user code of
-    different tasks shares no objects.
+    All tasks share a vectorized plan if the plan has no user code. Otherwise a topology is built for each task, so that user
+    code of different tasks shares no objects.
     """
     plan = _vectorized_plan(work, work.code.topology)
     for task_work in tasks:
@@ -104,9 +104,9 @@ def _checked(work: SubTopologyWork, topology: Topology) -> Topology:
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Let Python search for reference cycles rarely in the block.
+    """Let Python search for reference cycles only rarely while the block runs.
 
-    A task makes millions of small tuples, and almost none is in a cycle.
+    A task makes millions of small tuples, and almost none of them is part of a cycle.
     """
     before = gc.get_threshold()
     gc.set_threshold(YOUNG_OBJECTS, *before[1:])
@@ -166,7 +166,7 @@ def _replay(
     sources: dict[str, ReadEpoch],
     writers: Sequence[OutputWriter | InternalWriter | DropWriter],
 ) -> dict[str, int]:
-    """Replay all epochs; return the number of records taken from each topic."""
+    """Replay all epochs; return the number of records that were processed, by topic."""
     starts = task.offsets
     for epoch in work.epochs:
         for writer in writers:
@@ -202,14 +202,14 @@ def _internal_source(task_work: TaskWork, topology: Topology, source: SourceNode
 
 def _drop_writer(work: SubTopologyWork, task_work: TaskWork) -> DropWriter | None:
     """Return the writer of dropped records if the job quarantines them; otherwise None."""
-    # Only a job that quarantines dropped records has a staging root for the quarantine.
+    # A job has a staging root for the quarantine only if it quarantines dropped records.
     if QUARANTINE not in work.staging.roots:
         return None
     return DropWriter(staging_target(work, task_work, QUARANTINE), job=work.identity.job, run=work.identity.run)
 
 
 def run_vectorized(work: SubTopologyWork, task_work: TaskWork, plan: Plan) -> TaskReport | None:
-    """Run one task. Return None, and leave no files, if record execution must run the task (`UnfitError`)."""
+    """Run one task. If record execution must run it instead (`UnfitError`), return None and leave no files."""
     if isinstance(plan, JoinPlan):
         from rewindow.engine.worker.vectorized.joins.join_execution import run_join  # noqa: PLC0415 - few jobs join
 
@@ -266,7 +266,7 @@ def _replay_windows(work: SubTopologyWork, task_work: TaskWork, task: Vectorized
         for batch in read_epoch(epoch.number):
             task.take(batch)
             if task.rows > work.code.settings.limits.store_rows:
-                # Record execution checks the limit exactly, and its error names the store.
+                # Record execution checks the limit exactly, and names the store in its error.
                 raise UnfitError
         if sent := task.end_epoch(epoch):
             results.send(epoch.number, sent)

@@ -1,6 +1,6 @@
-"""Determine the timestamp of each record: read it, check it, and replace it if the policy says so (D19).
+"""Determine the timestamp of each record: read and check it, and replace an invalid one if the policy says so (D19).
 
-`judge` and `extract` get the records of one topic-partition in offset order, because the result depends on the partition time.
+`judge` and `extract` depend on the partition time, so they need the records of one topic-partition in offset order.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The timestamps of all records, a mask of those to land (``keep``), the rejected records, and the next partition time."""
+    """The timestamps of all records, a mask of the records to land (``keep``), the rejected ones, the next partition time."""
 
     keep: _Flags
     timestamps: Longs
@@ -53,9 +53,9 @@ class Judged:
 
 
 class InvalidTimestampError(ValueError):
-    """A row has an invalid timestamp, and the policy is ``fail``.
+    """A row has an invalid timestamp, and the policy is ``fail``. Used only within the worker.
 
-    The writer replaces this error by one that names the record.
+    The log writer catches this error and raises one that names the record.
     """
 
     def __init__(self, row: int, reason: str) -> None:
@@ -73,9 +73,9 @@ def judge(
 ) -> Judged:
     """Apply the policy to a column of timestamps (null if missing).
 
-    ``limits`` is the largest timestamp that is not too far ahead, for each record or for all. ``faults`` has for each record
-    another problem (such as a parser error) or None; it is empty if no record has one. Raises `InvalidTimestampError` for an
-    invalid timestamp if the policy is ``fail``.
+    ``limits``: the largest timestamp that is not too far ahead, for each record or one for all. ``faults``: for each record,
+    a problem other than its timestamp (such as a parser error), or None. It is empty if no record has such a problem. Raises
+    `InvalidTimestampError` for an invalid timestamp if the policy is ``fail``.
     """
     rows = len(timestamps)
     missing = np.asarray(timestamps.is_null()) if timestamps.null_count else np.zeros(rows, dtype=np.bool_)
@@ -85,7 +85,7 @@ def judge(
     bad = invalid if faulty is None else invalid | faulty
     ahead = times > limits
     refused = ahead & ~bad
-    # Nearly all batches have neither bad nor refused timestamps.
+    # Nearly all batches have no invalid timestamp and no rejected record.
     if not bad.any() and not refused.any():
         return Judged(~bad, times, (), max(partition_time, int(times.max())) if rows else partition_time)
     fatal = _fatal(bad, faults, policy)
@@ -94,7 +94,7 @@ def judge(
         raise InvalidTimestampError(row, _reason(row, missing, faults, times))
     keep = ~(bad | refused)
     if policy.invalid == PARTITION_TIME:
-        # A row with another fault may have no values, so it is not landed, and its timestamp is not replaced.
+        # A row with another fault may lack values. So it is not landed, and its timestamp is not replaced.
         filled = bad if faulty is None else bad & ~faulty
         # The partition time of a record is the largest valid timestamp before it.
         running = np.maximum.accumulate(np.concatenate(([partition_time], np.where(keep, times, UNKNOWN))))[:-1]
@@ -121,8 +121,8 @@ def extract(
 ) -> Judged:
     """Call a user's extractor for each record, in offset order, and apply the policy as `judge` does.
 
-    ``near`` says when the records arrived (epoch ms). With it, times in other units than milliseconds are recognised. If it is
-    None, units are not checked.
+    ``near`` says when the records arrived (epoch ms). It is used to recognise times in other units than milliseconds. If it
+    is None, units are not checked.
     """
     arrived = None if near is None else np.broadcast_to(np.asarray(near, dtype=np.int64), (len(records),))
     bounds = np.broadcast_to(np.asarray(limits, dtype=np.int64), (len(records),))
@@ -173,7 +173,7 @@ def arrivals_of(intervals: Intervals, until_ms: int, columns: Iterable[tuple[pa.
                 start = intervals.start_of(int(times[position]))
                 end = intervals.after(start)
                 starts.add(start)
-            # The times are sorted, so the rest of the interval is skipped at once.
+            # The times are sorted, so all other times of the interval are skipped at once.
             position = int(np.searchsorted(times, end, side="left"))
     return Arrivals(frozenset(starts), waiting, first if waiting else None, fault)
 
@@ -191,7 +191,7 @@ def _ask(extractor: Extractor, record: Record, partition_time: int) -> tuple[int
 
 
 def _fatal(bad: _Flags, faults: Sequence[str | None], policy: TimestampPolicy) -> _Flags:
-    """Return the invalid rows that fail the landing."""
+    """Return a mask of the invalid rows that make the landing fail."""
     unreadable = np.array([is_unreadable(fault) for fault in faults], dtype=np.bool_) if faults else np.zeros_like(bad)
     fatal = unreadable if policy.unreadable == FAIL else np.zeros_like(bad)
     return fatal | (bad & ~unreadable) if policy.invalid == FAIL else fatal

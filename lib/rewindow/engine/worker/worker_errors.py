@@ -1,10 +1,10 @@
-"""Translate the error text of a worker or of Spark into a `RewindowError` with a one-line message that states the fix.
+"""Translate an error message of a worker or of Spark into a `RewindowError` with one line that states the fix.
 
-If a worker itself raises a `RewindowError`, the error passes through the JVM as text. `mark` encodes it and `find_marked`
-decodes it.
+If a worker itself raises a `RewindowError`, the JVM passes the error on as text. `mark` encodes it, and `find_marked` decodes
+it.
 
-User code may also run in the command's process (`as_in_a_worker`). Then its errors are translated in the same way, its prints go
-to stderr, and it cannot end the command.
+User code may also run in the command's process (`as_in_a_worker`). Then its errors are translated in the same way, what it
+prints goes to stderr, and it cannot end the command.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<nam
 _SQLSTATE = re.compile(r"SQLSTATE: (\w{5})")
 _LONGEST = 400
 
-# Maps words in the text of Spark or Hadoop to an error class, code and fix. The first entry with a word in the text applies.
+# Maps words in error messages of Spark or Hadoop to an error class, code and fix. The first entry whose word occurs in the
+# message applies.
 MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str, str], ...]] = (
     (
-        # The limit of a function on Databricks: 1 GB on serverless.
+        # Databricks limits the memory of a function: to 1 GB on serverless.
         ("MEMORY_LIMIT",),
         LimitError,
         "platform-memory-exceeded",
@@ -185,7 +186,7 @@ MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str, str], ...
         "the file is truncated, corrupt or of another format: restore it, then run again",
     ),
 )
-# Maps a class of SQLSTATE to an error class, code and fix. It is used if none of the words above occurs.
+# Maps an SQLSTATE class to an error class, code and fix. It is used if the message contains none of the words above.
 STATES: Final[dict[str, tuple[type[RewindowError], str, str]]] = {
     "22": (DataError, "value-type-differs", "a value does not fit its type: fix the data or the schema"),
     "42": (ConfigError, "spark-query-invalid", "check columns, types and formats in the configuration"),
@@ -224,10 +225,10 @@ def translate_text(text: str) -> RewindowError:
 
 
 def find_marked(text: str) -> RewindowError | None:
-    """Return the `RewindowError` that a worker encoded with `mark` anywhere in the text; None if the text has none."""
-    # The last mark is tried first, because a traceback shows source lines, which may contain a mark, before the error itself.
+    """Return the `RewindowError` that a worker encoded with `mark` somewhere in the text; None if there is none."""
+    # A traceback shows source lines, which may contain a mark, before the error itself. So the last mark is tried first.
     for match in reversed([*_MARKED.finditer(text)]):
-        # `raw_decode` fails if the text was cut off. Then an earlier mark may be complete.
+        # `raw_decode` fails for a mark that was cut off. An earlier mark may be complete.
         with suppress(ValueError):
             parts, _ = json.JSONDecoder().raw_decode(text, match.end())
             exit_code, code, message, facts, line = parts
@@ -236,7 +237,7 @@ def find_marked(text: str) -> RewindowError | None:
 
 
 def _java_words(text: str) -> str:
-    """Return the first message of a Java error. If the message of its innermost cause differs, return both."""
+    """Return the first message of a Java error and, if it differs, the message of its innermost cause."""
     blocks = text.split(f"\n{_CAUSE}")
     sentences = [sentence for block in blocks if (sentence := _sentence(block))]
     if not sentences:
@@ -286,7 +287,7 @@ def as_in_a_worker() -> Iterator[None]:
 
 
 def _refuse(status: int) -> NoReturn:
-    """Raise instead of ending the process: replaces `os._exit` for user code.
+    """Raise an error instead of ending the process. This replaces `os._exit` for user code.
 
     An exit with status 0 would look like a successful run.
     """

@@ -1,9 +1,10 @@
 """Canonical JSON for Python data: equal values have equal texts, and a text can be decoded to its value.
 
 Numbers, strings, booleans and null are written as in JSON. A named tuple becomes an object, a list an array. Other values
-become an object with one key that begins with ``$``: ``$tuple``, ``$dict`` (a list of pairs, because keys need not be strings,
-ordered by the keys' texts), ``$bytes`` (hex), ``$decimal``, ``$float`` (``nan``, ``inf``, ``-inf``), ``$windowed``,
-``$window``, ``$change``, ``$record``. Values of any other class are refused; nothing is pickled.
+become an object with one key that begins with ``$``: ``$tuple``, ``$dict``, ``$bytes`` (hex), ``$decimal``, ``$float``
+(``nan``, ``inf``, ``-inf``), ``$windowed``, ``$window``, ``$change``, ``$record``. A ``$dict`` is a list of pairs, because
+keys need not be strings. The pairs are ordered by the texts of their keys. Values of any other class are refused; nothing is
+pickled.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from rewindow.errors import DataError
 from rewindow.streams.record import Change, Record, Window, Windowed, row_class
 
-# One encoder for all calls, because `json.dumps` makes one in each call, which takes longer than encoding a short text.
+# One encoder serves all calls. `json.dumps` would make one in each call, which takes longer than encoding a short text.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -88,7 +89,7 @@ def _tagged_tuple(value: tuple[Any, ...]) -> Any:
 
 _TUPLES: dict[type[Any], str] = {Change: "$change", Window: "$window", Record: "$record"}
 TAGGED = frozenset((Windowed, *_TUPLES))
-"""The tuple classes of this library that decoding restores, unlike other named tuple classes."""
+"""The tuple classes of this library. Decoding restores these classes, but no other named tuple classes."""
 
 _TAGS: dict[str, Callable[[Any], Any]] = {
     "$tuple": lambda items: tuple(from_tagged(item) for item in items),

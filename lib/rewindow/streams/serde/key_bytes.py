@@ -1,17 +1,13 @@
-"""The encoding of a key as bytes. The bytes decide the key's partition, and the order of keys if nothing else decides it.
+"""The encoding of a key as bytes. The bytes decide the key's partition, and the order of keys that no other rule orders.
 
-=================  ====================================================================================
-type               bytes
-=================  ====================================================================================
-``str``            UTF-8
-``bytes``          unchanged
-``bool``           one byte, 0 or 1
-``int``            8 bytes, big-endian, two's complement (Kafka's LongSerializer)
-``float``          8 bytes, IEEE 754, big-endian (Kafka's DoubleSerializer); -0.0 as 0.0
-``Decimal``        its decimal text in UTF-8, without an exponent or trailing zeros: ``12.5``, ``1000``, ``0``
-tuple, row         each item's length (4 bytes, -1 for null) and bytes
-``Windowed``       the key's bytes, then the start (8 bytes); a session: the end, then the start
-=================  ====================================================================================
+=================  ==================================================================================== type
+bytes =================  ==================================================================================== ``str``
+UTF-8 ``bytes``          unchanged ``bool``           one byte, 0 or 1 ``int``            8 bytes, big-endian, two's
+complement (Kafka's LongSerializer) ``float``          8 bytes, IEEE 754, big-endian (Kafka's DoubleSerializer); -0.0 as 0.0
+``Decimal``        its decimal text in UTF-8, without an exponent or trailing zeros: ``12.5``, ``1000``, ``0`` tuple, row
+each item's length (4 bytes, -1 for null) and bytes ``Windowed``       the key's bytes, then the start (8 bytes); a session:
+the end, then the start =================
+====================================================================================
 
 A key's partition is ``crc32(bytes) mod partitions``, which any language can compute in one line, as can Spark SQL.
 """
@@ -67,7 +63,7 @@ def encode_key(key: Any) -> bytes:
 
 
 def encode_pair(pair: tuple[Any, Any]) -> bytes:
-    """Return the bytes of a pair. In the order of these bytes, pairs with the same first part are adjacent, sorted by the second.
+    """Return the bytes of a pair. Sorted by these bytes, pairs with the same first part are adjacent, ordered by the second.
 
     Raises `DataError` as `encode_key` does.
     """
@@ -109,7 +105,7 @@ def by_bytes(keys: Iterable[Key], encode: Callable[[Any], bytes] = encode_key) -
 
 
 def canonical(key: Any) -> Any:
-    """Return the canonical form of an undeclared key. The Decimals 1.5 and 1.50 are equal keys, so they become identical.
+    """Return the canonical form of an undeclared key. For example, the Decimals 1.5 and 1.50 are equal, so they get one form.
 
     Raises `DataError` for a Decimal that is not finite.
     """

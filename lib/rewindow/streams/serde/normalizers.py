@@ -1,14 +1,14 @@
-"""Coercion of values to column types, and normalizers for values of any type, the same for tables, checkpoints and tests.
+"""Coercion of values to column types, and normalizers of values of any type, used for tables, checkpoints and tests alike.
 
-A value that does not have the class of its column is refused. Nothing is rounded, truncated or reinterpreted. There is one
-exception: an integer in a ``double`` column becomes a float, up to 2^53, because these integers are exact as floats. A decimal
-gets the column's scale, and -0.0 becomes 0.0. Stores coerce values when they are put, so a run reads the same values as after a
-restart.
+A value that does not have the class of its column is refused. Values are never rounded, truncated or reinterpreted. There is
+one exception: an integer up to 2^53 in a ``double`` column becomes a float, because such integers are exact as floats. A
+decimal gets the column's scale, and -0.0 becomes 0.0. Stores coerce values when they are put, so that a run reads the same
+values with and without a restart.
 
-A normalized value is restored from a checkpoint as an equal value of the same class. Undeclared values are stored as canonical
-JSON. Numbers, str, bytes, Decimal, None, lists, tuples, dicts (ordered by the texts of their keys) and rewindow's own tuples are
-restored unchanged. An instance of a user's class would be restored as another class (a Counter as a dict, a NamedTuple as a
-`row_class` tuple). So it is refused when it is put, rather than changed by a restart.
+A normalized value is restored from a checkpoint as an equal value of the same class. Undeclared values are stored as
+canonical JSON. Numbers, str, bytes, Decimal, None, lists, tuples, dicts (ordered by the texts of their keys) and rewindow's
+own tuples are restored unchanged. An instance of a user's class would be restored as another class (a Counter as a dict, a
+NamedTuple as a `row_class` tuple). So it is refused when it is put.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def normalize_undeclared(value: Any) -> Any:
     if cls is str:
         return coerce_text(value)
     if cls is float:
-        return value or 0.0  # -0.0 too
+        return value or 0.0  # -0.0 becomes 0.0
     if cls is list:
         return [normalize_undeclared(item) for item in value]
     if cls is dict:
@@ -139,7 +139,7 @@ def hints_of(row_type: type[Any]) -> dict[str, Any]:
 
 
 def without_none(hint: Any) -> Any:
-    """Return ``T`` for ``T | None``, because every column is nullable; None for a union of several types."""
+    """Return ``T`` for ``T | None``, because every column is nullable. Return None for a union of several other types."""
     if typing.get_origin(hint) in (typing.Union, UnionType):
         others = [argument for argument in typing.get_args(hint) if argument is not type(None)]
         return others[0] if len(others) == 1 else None
@@ -177,7 +177,7 @@ def as_row(value: Any, row_type: type[Any]) -> Any:
 def row_normalizer(row_type: type[Any], normalizers: Sequence[Normalizer]) -> Normalizer:
     """Return the normalizer of rows of the class ``row_type``, given the normalizers of its fields.
 
-    The normalizer returns the same object if nothing changes. It raises `DataError`, which names the field.
+    The normalizer returns the same object if no field changes. It raises `DataError`, which names the field.
     """
     if len(normalizers) == 2:
         return _pair_normalizer(row_type, *normalizers)
@@ -296,7 +296,8 @@ def _rebuilt(items: Sequence[Any], types: Sequence[JsonType]) -> list[Any]:
 
 
 Normalizer = Callable[[Any], Any]
-"""Returns a value as it would be restored from a checkpoint. Raises `DataError` for a value that would not be equal."""
+"""A function that returns a value as it would be restored from a checkpoint. It raises `DataError` for a value that would not
+be equal."""
 
 
 EXACT_FLOATS = 2**53
@@ -361,7 +362,7 @@ def coerce_long(value: Any) -> Any:
 def coerce_double(value: Any) -> Any:
     """Return a float or None. Integers up to 2^53 are converted. Raises `DataError` for anything else."""
     if value.__class__ is float:
-        return value or 0.0  # -0.0 too
+        return value or 0.0  # -0.0 becomes 0.0
     if value.__class__ is int and -EXACT_FLOATS <= value <= EXACT_FLOATS:
         return float(value)
     return None if value is None else _refuse(value, "double")
@@ -377,7 +378,7 @@ def are_all(values: Collection[Any], cls: type[Any]) -> bool:
 
 
 def stay_as_they_are(values: Collection[Any], normalize: Normalizer) -> bool:
-    """Return True only if ``normalize`` would return each value unchanged. This is much faster than calling it for each value.
+    """Return True only if ``normalize`` would return each value unchanged. This is much faster than calling it for each.
 
     The result may be False although all values would be unchanged.
     """
@@ -385,14 +386,14 @@ def stay_as_they_are(values: Collection[Any], normalize: Normalizer) -> bool:
         return False
     if normalize is coerce_long:
         try:
-            # Raises OverflowError for an integer beyond 64 bits. Faster than computing minimum and maximum.
+            # This raises OverflowError for an integer beyond 64 bits. It is faster than computing minimum and maximum.
             array("q", values)
         except OverflowError:
             return False
         return True
     if normalize is coerce_text:
         return "".join(values).isascii()
-    # -0.0 must be normalized. If all values are true, none of them is 0.0 or -0.0.
+    # -0.0 must be normalized. If all values are truthy, none of them is 0.0 or -0.0.
     return bool(all(values))
 
 

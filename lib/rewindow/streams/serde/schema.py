@@ -76,7 +76,7 @@ class Shape:
     encode: Callable[[Any], tuple[Any, ...]]
     decode: Callable[[tuple[Any, ...]], Any]
     normalize: Normalizer
-    """Applied by stores when a value is put, so that a read returns the same value as after a restart."""
+    """The function that stores apply when a value is put, so that a read returns the same value as after a restart."""
     is_bare: bool = False
     """Whether there is a single column whose value is the Python value itself."""
     row_type: type[Any] | None = None
@@ -113,7 +113,7 @@ def coerce(value: Any, column: Column) -> Any:
 
 
 def scalar_shape(name: str, column_type: str, json_type: JsonType | None = None) -> Shape:
-    """Return the shape of a value in one column. ``json_type``: the declared type of a ``json`` value, if there is one."""
+    """Return the shape of a value in one column. ``json_type``: the declared type of a ``json`` value; None if undeclared."""
     if column_type == "json":
         dump, load = _json_codec(json_type)
         return Shape(
@@ -219,7 +219,7 @@ def has_bounds(names: Sequence[str]) -> bool:
 
 
 def renamed(columns: Sequence[Column], taken: Collection[str]) -> tuple[Column, ...]:
-    """Return a key's columns, with ``key_`` before each name that is in ``taken``, ignoring case."""
+    """Return a key's columns. ``key_`` is put before each name that is in ``taken``, ignoring case."""
     folded = {name.casefold() for name in taken}
     return tuple(Column(f"key_{c.name}" if c.name.casefold() in folded else c.name, c.type) for c in columns)
 
@@ -245,7 +245,7 @@ def check_distinct(columns: Sequence[Column], table: str) -> None:
 
 
 def shape_of(declared: Any, name: str) -> Shape:
-    """Return the shape of a Python type. None (undeclared) gives one ``json`` column called ``name``.
+    """Return the shape of a Python type. For None (undeclared), it is one ``json`` column called ``name``.
 
     Raises `ConfigError` for a type that has no columns.
     """
@@ -270,14 +270,15 @@ def shape_of(declared: Any, name: str) -> Shape:
 
 
 def named_key(name: str, key: Sequence[str], fix: str) -> str:
-    """Return the end of a message about an unknown field: that ``name`` is a key column, and the fix; ``""`` if it is none."""
+    """Return the end of a message about an unknown field ``name``, with the fix, if it is a key column; otherwise ``""``."""
     return f": it is the key, {fix}" if name in key else ""
 
 
 def field_type(row: Shape, field: str | None, key: Sequence[str] = ()) -> str:
     """Return the column type of a field of rows, or of values that are not rows if ``field`` is None.
 
-    Raises `ConfigError` if there is no such field. ``key``: the key columns of the log that contains the rows, for the error.
+    Raises `ConfigError` if there is no such field. ``key``: the key columns of the log that contains the rows, for the
+    message.
     """
     is_json = len(row.columns) == 1 and row.columns[0].type == "json" and row.row_type is None
     if is_json:
@@ -313,7 +314,8 @@ def field_type(row: Shape, field: str | None, key: Sequence[str] = ()) -> str:
 def sum_type(row: Shape, field: str | None, key: Sequence[str] = (), *, aggregate: str, is_landed: bool) -> str:
     """Return the column type of the sum of a field. Raises `ConfigError` for a field that is not a number.
 
-    For the error: ``aggregate`` is the name of the aggregate, ``is_landed`` says whether the rows come directly from a log.
+    For the message, ``aggregate`` is the name of the aggregate, and ``is_landed`` says whether the rows come directly from a
+    log.
     """
     column_type = field_type(row, field, key)
     if column_type.startswith("decimal("):
@@ -342,9 +344,9 @@ def sum_type(row: Shape, field: str | None, key: Sequence[str] = (), *, aggregat
 
 
 def named_shape(named: str, name: str, key: Shape, value: Shape) -> Shape:
-    """Return the shape of what ``named`` means in a record (see `NamedType`), with ``name`` as column name if it needs one.
+    """Return the shape of the part of a record that ``named`` refers to. ``name``: its column's name, if it needs one.
 
-    ``key`` and ``value`` are the record's shapes. Raises `ConfigError` if ``named`` is unknown or a row.
+    ``key`` and ``value`` are the record's shapes (see `NamedType`). Raises `ConfigError` if ``named`` is unknown or a row.
     """
     if value.row_type is None and value.has_json:
         # The fields of undeclared values are unknown.

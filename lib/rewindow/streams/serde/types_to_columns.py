@@ -1,8 +1,9 @@
 """The types of keys and values in a topology, and their binding to shapes (columns) once the feed's logs are known.
 
 A declared type is a Python type, None (undeclared: stored as JSON text), or one of the type expressions below. The DSL builds
-these expressions, whose meaning depends on the columns of a log. Binding is a pure function of the topology and these columns.
-The rows of changelogs have shapes of their own, for nullable values, values with timestamps, buffered updates and record keys.
+type expressions. Their meaning depends on the columns of a log. Binding is a pure function of the topology and of these
+columns. The rows of changelogs have shapes of their own, for nullable values, values with timestamps, buffered updates and
+record keys.
 """
 
 from __future__ import annotations
@@ -75,16 +76,16 @@ class WindowedType(NamedTuple):
 
 
 class FieldType(NamedTuple):
-    """The type of one field of the row type ``row``, or of the whole value if ``field`` is None."""
+    """The type of one field of the row type ``row`` or, if ``field`` is None, of the whole value."""
 
     row: Any
     field: str | None
 
 
 class SumType(NamedTuple):
-    """The type of the sum of a field of the row type ``row``, or of whole values if ``field`` is None.
+    """The type of the sum of a field of the row type ``row`` or, if ``field`` is None, of whole values.
 
-    ``aggregate`` is the name of the aggregate, for errors.
+    ``aggregate`` is the name of the aggregate, for messages.
     """
 
     row: Any
@@ -100,7 +101,7 @@ class OptionalType(NamedTuple):
 
 
 class ListType(NamedTuple):
-    """The type of a list of values of the field ``field`` of the row type ``row``, or of whole values if None: JSON text."""
+    """The type of a list, which is JSON text: values of ``field`` in the row type ``row`` or, if None, whole values."""
 
     row: Any
     field: str | None
@@ -119,7 +120,10 @@ class RowType(NamedTuple):
 
 
 class NamedType(NamedTuple):
-    """The type of a name in a declared expression: a field of the value, or else ``key``, ``value`` or ``timestamp``."""
+    """The type of a name in an expression.
+
+    The name is a field of the value or, if there is none, ``key``, ``value`` or ``timestamp``.
+    """
 
     key: Any
     value: Any
@@ -129,7 +133,7 @@ class NamedType(NamedTuple):
 class NumberType(NamedTuple):
     """The type of a number computed from numbers of the types ``parts``: float if one of these is float, else int.
 
-    ``text`` is the expression, for errors.
+    ``text`` is the expression, for messages.
     """
 
     parts: tuple[Any, ...]
@@ -143,7 +147,7 @@ class ChangeType(NamedTuple):
 
 
 def log_shape(columns: tuple[Column, ...], *, is_scalar: bool) -> Shape:
-    """Return the shape of a log's key or value, given its columns. ``is_scalar``: a single value, not a row."""
+    """Return the shape of a log's key or value, given its columns. ``is_scalar``: whether it is a single value, not a row."""
     return scalar_shape(*columns[0]) if is_scalar else row_shape(columns)
 
 
@@ -306,7 +310,7 @@ def _common_shape(shapes: Sequence[Shape], name: str) -> Shape:
 
 
 def _change_shape(value: Shape) -> Shape:
-    """Return the shape of a `Change`, with columns ``new_...`` and ``old_...``, given a nullable shape of its values."""
+    """Return the shape of a `Change`: columns ``new_...`` and ``old_...``. ``value``: a nullable shape of its values."""
     width = len(value.columns)
     columns = [Column(f"{side}_{name}", type_) for side in ("new", "old") for name, type_ in value.columns]
 
@@ -341,7 +345,7 @@ def _version_key_shape(key: Shape) -> Shape:
 
 
 def _version_shape(value: Shape) -> Shape:
-    """Return the shape of a `Version`, given a nullable shape of its values, because a tombstone differs from a row of nulls."""
+    """Return the shape of a `Version`. ``value``: a nullable shape, because a tombstone differs from a row of nulls."""
     return Shape(
         value.columns,
         lambda version: value.encode(version.value),

@@ -1,4 +1,4 @@
-"""The base of stores that have several rows per key, or find rows by time: changes, restore and spilling."""
+"""The base of stores that have several rows per key or find rows by time. It handles changes, restore and spilling."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class GroupRows(Rows, Protocol):
 class GroupedStore(Store):
     """A store whose rows in memory are `GroupRows`. With a disk, rows that do not fit in memory spill to it.
 
-    Subclasses call ``_fetch(key)`` before they use the rows of a key. This loads the key's rows into memory.
+    Before subclasses use the rows of a key, they call ``_fetch(key)``, which loads the rows into memory.
     """
 
     _rows: GroupRows

@@ -1,4 +1,4 @@
-"""Stores of records by key and time, including duplicates. They keep the sides of a join, and records held until a time.
+"""Stores of records by key and time, including duplicates: for the sides of a join, and for records held until a time.
 
 Rules of this file:
 
@@ -6,8 +6,8 @@ Rules of this file:
    this order is part of the row key, so a restart restores the order.
 2. A `RecordStore` keeps a record until the record is removed.
 3. A `JoinStore` keeps a record while the store's clock is less than the record's timestamp plus the retention. The clock is the
-   highest timestamp put. Expired records are deleted at once. They need no tombstones, because the restored clock shows that
-   they have expired. A record that has already expired when it is put is dropped and counted.
+   highest timestamp that was put. Expired records are deleted at once. They need no tombstones, because the restored clock
+   shows that they have expired. A record that has already expired when it is put is dropped and counted.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class RecordRows(GroupRows):
 
     def __init__(self) -> None:
         self.records: dict[Any, list[tuple[int, Any]]] = {}
-        """By key: a list of ``(timestamp, value)``, ordered by timestamp, then arrival."""
+        """For each key, a list of ``(timestamp, value)``, ordered by timestamp, then arrival."""
         self.keys_at: dict[int, dict[Any, None]] = {}
-        """By timestamp: the keys that have records with this timestamp."""
+        """For each timestamp, the keys that have records with this timestamp."""
         self._times: list[int] = []
         """The timestamps in ``keys_at``, as a heap."""
 
     def insert(self, key: Any, timestamp: int, value: Any) -> int:
-        """Add a record. Return its number (see `RecordKey`). Raises `DataError` as `encode_key` does."""
+        """Add a record and return its number (see `RecordKey`). Raises `DataError` as `encode_key` does."""
         if not (key.__class__ is str and key.isascii()):
             encode_key(key)
         keys = self.keys_at.get(timestamp)
@@ -83,7 +83,10 @@ class RecordRows(GroupRows):
         return [row_key for row_key, _ in self._cut_out(key, timestamp)]
 
     def pop_before(self, time_ms: int) -> list[tuple[RecordKey, Any]]:
-        """Remove all records before a time. Return them ordered by time; records of one time are in no particular order."""
+        """Remove all records before a time and return them, ordered by time.
+
+        Records of equal times are in no particular order.
+        """
         gone: list[tuple[RecordKey, Any]] = []
         while self._times and self._times[0] < time_ms:
             timestamp = heapq.heappop(self._times)
@@ -152,8 +155,8 @@ class Waiting(NamedTuple):
 def join_store(name: str, *, retention: str | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
     """Declare the store of one side of a join, to be passed to the join.
 
-    A record expires when the store's newest record is ``retention`` (a duration) or more after it.
-    Raises `ConfigError` for a negative retention.
+    A record expires when the newest record in the store is ``retention`` (a duration) or more later. Raises `ConfigError` for
+    a negative retention.
     """
     retention_ms = to_ms(retention)
     if retention_ms < 0:
@@ -194,7 +197,7 @@ class RecordStore(GroupedStore):
             raise
         self._fetch(key)
         row_key = RecordKey(key, timestamp, self._rows.insert(key, timestamp, value))
-        # The row key is replaced, too, because an equal key in the dictionary may have another class.
+        # The row key is replaced, too, because the dictionary may have an equal key of another class.
         self._changed[row_key] = self._changed.pop(row_key, True)
 
     def fetch(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
@@ -210,7 +213,10 @@ class RecordStore(GroupedStore):
             note_removal(self._changed, row_key)
 
     def pop_before(self, time_ms: int) -> Iterable[Waiting]:
-        """Remove all records before a time. Return them by time, key bytes and arrival; spilled records are removed lazily."""
+        """Remove all records before a time.
+
+        Yield them by time, key bytes and arrival; spilled records are removed when yielded.
+        """
         gone = self._rows.pop_before(time_ms)
         for row_key, _ in gone:
             note_removal(self._changed, row_key)
@@ -264,7 +270,7 @@ class RecordStore(GroupedStore):
                 values.pop(row_key, None)
             else:
                 values[row_key] = value
-        # Records are added by timestamp, then number, so that their numbers are the same as before the restart.
+        # Records are added by timestamp, then number, so that they get the same numbers as before the restart.
         for row_key in sorted(values, key=itemgetter(1, 2)):
             self._rows.admit(row_key, values[row_key] if self._shares else copied(values[row_key]))
 
@@ -278,7 +284,7 @@ class JoinStore(RecordStore):
 
     @property
     def clock_ms(self) -> int:
-        """The highest timestamp put so far."""
+        """The highest timestamp that was put so far."""
         return self._clock_ms
 
     def put(self, key: Any, value: Any, timestamp: int) -> None:
@@ -290,7 +296,7 @@ class JoinStore(RecordStore):
         super().put(key, value, timestamp)
         if timestamp > self._clock_ms:
             self._clock_ms = timestamp
-            # Expired records need no tombstones, because a restore knows the clock and skips them.
+            # Expired records need no tombstones, because a restore knows the store's clock and skips them.
             for row_key, _ in self._rows.pop_before(self._expired_until() + 1):
                 self._changed.pop(row_key, None)
 

@@ -32,11 +32,11 @@ class KeyRows:
         self.changed: dict[Any, bool] = {}
         """The keys written since the last `take_changes`. The value is True if no checkpoint has the key."""
         self.get: Callable[[Any], Any] = self.values.get
-        """Returns the value of a key, or None."""
+        """A function that returns the value of a key; None if there is none."""
         self.admit: Callable[[Any, Any], None] = self.values.__setitem__
         """See `Rows`."""
         self.take_in: Callable[[Any, Any], None] = self.admit
-        """Adds a key and value of a checkpoint, in a restore."""
+        """A function that adds a key and value of a checkpoint during a restore."""
         self._key_type, self.encode = key_type, encode
 
     def begin_change(self, key: Any) -> None:
@@ -47,7 +47,7 @@ class KeyRows:
         self.changed[key] = is_new
 
     def pop(self, key: Any) -> Any:
-        """Delete a row; return its value, or None."""
+        """Delete a row and return its value; None if there is no row."""
         if key.__class__ is not self._key_type.exact_class:
             if key not in self.values:
                 return None
@@ -80,7 +80,7 @@ class KeyRows:
     def pop_many(self, keys: Collection[Any]) -> None:
         """Delete the rows of the keys."""
         changed, pop_value, exact_class = self.changed, self.values.pop, self._key_type.exact_class
-        # A fast path, because punctuations often empty their store.
+        # This is a fast path, because punctuations often empty their store.
         if self._are_all_and_new(keys):
             self.values.clear()
             changed.clear()
@@ -155,7 +155,10 @@ class KeyRows:
         return len(self.values)
 
     def _are_all_and_new(self, keys: Collection[Any]) -> bool:
-        """Return True only if ``keys`` are all the keys and no checkpoint has any of them, so that no tombstone is needed."""
+        """Return True only if ``keys`` are all keys of the store, and no checkpoint has any of them.
+
+        They then need no tombstones.
+        """
         values, changed = self.values, self.changed
         exact_class = self._key_type.exact_class
         if exact_class is None or not len(keys) == len(values) == len(changed) or not are_all(keys, exact_class):
@@ -200,7 +203,7 @@ class SpillingKeyRows(KeyRows):
     def begin_change(self, key: Any) -> None:
         """See `KeyRows`."""
         budget = self._budget
-        budget.left -= 1  # the code of `MemoryBudget.spend`, without the cost of a call
+        budget.left -= 1  # the same code as `MemoryBudget.spend`, without the cost of a call
         if budget.left <= 0:
             budget.check()
         if self.spilling.spill is not None and key not in self.values:
@@ -297,7 +300,10 @@ class SpillingKeyRows(KeyRows):
 
 
 def note_removal(changed: dict[Any, bool], key: Any) -> None:
-    """Record in ``changed`` that a row was deleted. If no checkpoint has the row, it needs no tombstone, so remove its entry."""
+    """Record in ``changed`` that a row was deleted.
+
+    A row that no checkpoint has needs no tombstone, so its entry is removed.
+    """
     if changed.get(key):
         del changed[key]
     else:

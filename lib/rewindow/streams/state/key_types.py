@@ -1,4 +1,4 @@
-"""All keys of a store have one type. The keys 1, 1.0 and True are equal in Python, but a changelog has three rows for them.
+"""All keys of a store have one type, because 1, 1.0 and True are equal in Python, but are three keys in a changelog.
 
 If no type is declared, the first key decides the type. A key of another type, or a key that cannot be encoded as bytes, is
 refused when it is put. Restored keys must have the same type, too.
@@ -20,7 +20,7 @@ _NUMBERS = (int, float, bool)
 
 
 class KeyType:
-    """The type of a store's keys. Keys of the class ``exact_class`` need no `normalize`; if it is None, all keys do."""
+    """The type of a store's keys. Keys of the class ``exact_class`` need no `normalize`; if it is None, all keys need it."""
 
     __slots__ = ("_has_one_type", "_live", "_name", "_normalize", "_type", "exact_class")
 
@@ -99,7 +99,7 @@ _NONE = object()
 
 
 def _type_of(key: Any) -> Any:
-    """Return the class of a key, or for a tuple its class and the types of its items. Null gives None, which fits any class."""
+    """Return the class of a key (for a tuple, also the types of its items). For null, return None, which fits any class."""
     if isinstance(key, tuple):
         return (key.__class__, *(_type_of(item) for item in key))
     if key != key:  # noqa: PLR0124 - only NaN is not equal to itself

@@ -33,7 +33,7 @@ class KeyValueStore(Store):
         self._normalize = builder.normalizers.value
         self._get = self._rows.get
         self._all_frozen = True
-        """Whether all values ever put are immutable. If so, reads need not copy them."""
+        """Whether all values that were ever put are immutable. If so, reads need not copy them."""
         self._watches = not builder.normalizers.is_frozen
         # The store's type allows only immutable values, so reads never copy and are plain lookups.
         if not self._watches:
@@ -47,7 +47,7 @@ class KeyValueStore(Store):
         return value if self._all_frozen else copied(value)
 
     def find(self, key: Any) -> Any:
-        """Return the value of a key, or None. The stores of all kinds of tables have this method."""
+        """Return the value of a key, or None. Stores for all kinds of tables have this method."""
         return self.get(key)
 
     def put(self, key: Any, value: Any) -> None:
@@ -73,7 +73,7 @@ class KeyValueStore(Store):
             self._watch(value)
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
-        """Set the value of a key that has no value yet. Return the previous value, or None."""
+        """Set the value of a key if it has none. Return the value that the key had before, or None."""
         before = self.get(key)
         if before is None:
             self.put(key, value)
@@ -93,7 +93,7 @@ class KeyValueStore(Store):
 
         Raises `DataError` as `put` does, and for anything but a mapping.
         """
-        # User code may pass anything.
+        # User code may pass any object.
         given: object = rows
         if not isinstance(given, Mapping):
             raise DataError(
@@ -111,7 +111,7 @@ class KeyValueStore(Store):
 
     def delete_many(self, keys: Collection[Any]) -> None:
         """Delete several keys, given as a list, dict or other collection. Raises `DataError` for an iterator or a str."""
-        # User code may pass anything.
+        # User code may pass any object.
         given: object = keys
         if not isinstance(given, Collection) or isinstance(given, str):
             raise DataError(
@@ -128,12 +128,12 @@ class KeyValueStore(Store):
         return rows if self._all_frozen else _copies(rows)
 
     def range(self, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
-        """Iterate as `all` does over the keys whose bytes are between the bytes of ``first`` and ``last``, both included.
+        """Iterate, as `all` does, over the keys whose bytes are between those of ``first`` and ``last``, both included.
 
         Each call compares every key of the store. With 10,000 keys this takes about 0.5 ms if they are str, 3 ms if they are
         numbers, and 13 ms if they are rows. If rows have spilled to disk, each call reads all of them. So do not read a small
-        range of a large store for each record. Instead, store values that are read together as one value. For ranges of times,
-        use a window store, whose `fetch_range` reads only the windows of one key.
+        range of a large store for each record. Instead, store values that are read together as one value. For ranges of
+        times, use a window store, whose `fetch_range` reads only the windows of one key.
         """
         low, high = encode_key(first), encode_key(last)
         if isinstance(self._rows, SpillingKeyRows) and self._rows.spilling.spill is not None:
@@ -199,7 +199,7 @@ class KeyValueStore(Store):
         try:
             values = dict(zip(rows, map(self._normalize, rows.values()), strict=True))
         except DataError:
-            # The caller then calls `put`, which raises the error with the key.
+            # The caller then calls `put`, which raises an error that names the key.
             return None
         return None if None in values.values() else values
 
@@ -217,16 +217,16 @@ def _copies(rows: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
 
 
 class PrefixStore(KeyValueStore):
-    """A store whose keys are pairs ``(first, second)``. It finds the keys with the same ``first`` without reading other keys.
+    """A store whose keys are pairs ``(first, second)``. It finds all keys with a given ``first`` without reading other keys.
 
-    It is the store of subscriptions of a foreign-key join. Rows are in Kafka's order: by foreign key, then by the bytes of the
-    left key.
+    It is the store of subscriptions of a foreign-key join. Rows are in Kafka's order: by foreign key, then by the bytes of
+    the left key.
     """
 
     def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
         super().__init__(builder, disk, encode_pair)
         self._by_first: dict[bytes, dict[Any, None]] = {}
-        """The keys in memory, by the bytes of their first part, without keys that were only read from the spill."""
+        """The keys in memory, by the bytes of their first part. Keys that were only read from the spill are left out."""
         if isinstance(self._rows, SpillingKeyRows):
             self._rows.on_clear = self._by_first.clear
 

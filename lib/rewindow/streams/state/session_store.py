@@ -1,4 +1,4 @@
-"""A store of sessions: values by key and bounds ``[start, end]``. A session expires when the retention after its end is over."""
+"""A store of sessions: values by key and bounds ``[start, end]``. A session expires one retention after its end."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class SessionRows(GroupRows):
     def __init__(self) -> None:
         self.values: dict[Windowed, Any] = {}
         self._bounds_of: dict[Any, list[Bounds]] = {}
-        """By key: the sorted bounds of its sessions."""
+        """For each key, the sorted bounds of its sessions."""
         self._keys_at: dict[Bounds, dict[Any, None]] = {}
-        """By bounds: the keys that have a session with these bounds."""
+        """For each pair of bounds, the keys that have a session with these bounds."""
         self._all_bounds: list[Bounds] = []
         """The sorted bounds of all sessions."""
 
@@ -131,10 +131,10 @@ def session_of(key: Any, bounds: Bounds) -> Windowed:
 
 
 def session_store(name: str, *, retention: str | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
-    """Declare a session store. A session expires when the store's latest session end is ``retention`` or more after its end.
+    """Declare a session store. A session expires when the latest session in the store ends ``retention`` or more after it.
 
-    The retention is a duration (``"1h"``). Give at least gap plus grace, because a session can change for that time.
-    Raises `ConfigError` for a negative retention.
+    The retention is a duration (``"1h"``). Give at least gap plus grace, because a session can change for that time. Raises
+    `ConfigError` for a negative retention.
     """
     retention_ms = to_ms(retention)
     if retention_ms < 0:
@@ -148,7 +148,7 @@ def session_store(name: str, *, retention: str | timedelta, key: Any = None, val
 
 
 class SessionStore(GroupedStore):
-    """A store of sessions. Its clock is the latest session end put so far. Expired sessions are deleted at once."""
+    """A store of sessions. Its clock is the latest end of a session that was put. Expired sessions are deleted at once."""
 
     _rows: SessionRows
 
@@ -158,7 +158,7 @@ class SessionStore(GroupedStore):
 
     @property
     def clock_ms(self) -> int:
-        """The latest session end put so far."""
+        """The latest end of a session that was put so far."""
         return self._latest_end_ms
 
     def put(self, session: Windowed, value: Any) -> None:
@@ -236,7 +236,7 @@ class SessionStore(GroupedStore):
         clock_ms, end_ms = self._latest_end_ms, session.window.end_ms
         changing = [session]
         try:
-            # The write loads the rows of its key, and may forget them at once. So they are loaded before they are listed.
+            # The write loads the rows of its key, and may unload them at once. So they are loaded before they are listed.
             self._fetch(session.key)
             if end_ms.__class__ is int and end_ms > clock_ms:
                 changing += self._rows.ending_in(UNKNOWN, end_ms - self.builder.retention_ms)

@@ -1,4 +1,4 @@
-"""The interface to local disk, for rows that do not fit in a store's memory. A spill is the local file of one store."""
+"""The interface to local disk, for rows that do not fit in a store's memory. A spill is one store's local file."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from rewindow.streams.serde.canonical_json import dump_value, load_value
 SpilledRow = tuple[bytes, str, int, int | None]
 """``(key bytes, text, number, due time)``. The due time is None if the row is never looked up by time.
 
-The number says when the row last changed: `STEP` times the number of the next checkpoint at that time, or 0 if the row has not
-changed since the restore. `GONE` is added for a deleted row, `NEW` for a row that no checkpoint has.
+The number says when the row last changed. It is 0 if the row has not changed since the restore. Otherwise it is `STEP` times
+the number that the next checkpoint had when the row changed. `GONE` is added for a deleted row, and `NEW` for a row that no
+checkpoint has.
 """
 GONE, NEW, STEP = 2, 1, 4
 
 Span = tuple[bytes | None, bytes | None]
-"""The rows whose key bytes are above the first bound and below the second, both excluded; None means no bound."""
+"""A span of rows: those whose key bytes are above the first bound and below the second, both excluded. None means no bound."""
 ALL: Span = (None, None)
 
 PAGE = 1000
-"""The number of rows that one read returns at most."""
+"""One read returns at most this many rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +87,13 @@ class Spill(Protocol):
 
 
 OpenSpill = Callable[[str], Spill]
-"""Opens the spill of a store, given the store's name."""
+"""A function that opens the spill of a store, given the store's name."""
 
 
 class Disk(NamedTuple):
     """Local disk for the stores of a task, and the limit in bytes of the memory that they share.
 
-    Without this limit, only suppress buffers with a memory limit of their own spill.
+    If there is no limit, only suppress buffers with a memory limit of their own spill.
     """
 
     spill: OpenSpill
@@ -115,11 +116,14 @@ class SpillFile:
         return self.spill
 
     def number(self, is_new: bool | None, *, is_gone: bool = False) -> int:  # noqa: FBT001 - None is a third value
-        """Return the number to store with a row (see `SpilledRow`). ``is_new``: the row's entry in `Store._changed`, or None."""
+        """Return the number to store with a row (see `SpilledRow`).
+
+        ``is_new``: the row's entry in `Store._changed`; None if none.
+        """
         return (0 if is_new is None else STEP * self._checkpoint + is_new) + (GONE if is_gone else 0)
 
     def is_new(self, number: int) -> bool | None:
-        """Return the entry in `Store._changed` for a row with this number, or None if the row has not changed."""
+        """Return the entry that `Store._changed` has for a row with this number; None if the row has not changed."""
         return bool(number & NEW) if number // STEP == self._checkpoint else None
 
     def take_changes(self, codec: Codec) -> Collection[tuple[Any, Any]]:

@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-1. The rows of one key are a group. A whole group is loaded into memory when its key is used. From then on the rows in memory are
-   the current rows, and rows of the group that are still on the spill are ignored.
+1. The rows of one key are a group. A whole group is loaded into memory when its key is used. From then on, the rows in memory
+   are the current rows, and rows of the group that are still on the spill are ignored.
 2. When memory is full, the rows that the spill lacks are written to the spill, in the order of their bytes, and memory is
    emptied. Rows that changed since the last checkpoint are marked with a number (`SpilledRow`).
 3. In a store with one row per key, loading a row leaves its copy on the spill. So a row that is only read need not be written
@@ -61,14 +61,14 @@ class Rows(Protocol):
     row_bytes: int
     """Approximate bytes of memory per row for objects and index entries, in addition to the row's text."""
     encode: Callable[[Any], bytes]
-    """Returns the bytes of a key. Keys are ordered by these bytes."""
+    """A function that returns the bytes of a key. Keys are ordered by these bytes."""
 
     def position(self, row_key: Any) -> tuple[Any, tuple[int, ...]]:
         """Return ``(key, numbers)`` of a row key."""
         ...
 
     def due_at(self, row_key: Any, value: Any) -> int | None:
-        """Return the due time in ms, by which a row is found or expires; None if the row has no due time."""
+        """Return the due time (ms) of a row; None if it has none. Rows are found by due time, or expire at their due time."""
         ...
 
     def keys(self) -> dict[Any, Any]:
@@ -114,11 +114,11 @@ class MemoryBudget:
     def __init__(self, resident: Resident) -> None:
         self._resident = resident
         self.left = 1
-        """How many more rows may come into memory before the next check."""
+        """This many rows may still come into memory before the next check."""
         self._sample_at = 1
-        """The number of rows in memory at which the next sample is taken. Sampling is much slower than counting."""
+        """When this many rows are in memory, the next sample is taken. Sampling is much slower than counting."""
         self._until_sample = self._stride = 0
-        """The number of rows after which a sample is taken in any case, and the number of rows between two checks."""
+        """Two numbers of rows: after the first, a sample is taken in any case; the second is the number between two checks."""
         self.is_held = False
 
     def spend(self, rows: int = 1) -> None:
@@ -138,7 +138,7 @@ class MemoryBudget:
 
     def check(self) -> None:
         """Flush if memory is full. Call this method when ``left`` is 0 or less."""
-        # Rolling back an attempt changes rows in memory, so these rows must not be flushed before.
+        # Rolling back an attempt changes rows in memory. So these rows must not be flushed before.
         if self.is_held:
             return
         count = self._resident.count_resident()
@@ -174,9 +174,9 @@ class SpillingMap:
         prefix: bytes = b"",
         budget: MemoryBudget | None = None,
     ) -> None:
-        """``rows`` and ``changed`` belong to the store; ``expired_until`` returns the latest due time that has expired.
+        """``rows`` and ``changed`` belong to the store. ``expired_until`` returns the latest due time whose rows have expired.
 
-        Several maps may share a file and a ``budget``. Their rows then have different ``prefix``es of equal length.
+        Several maps may share a file and a ``budget``. Each then has a ``prefix`` of its own; all prefixes are equally long.
         """
         self._builder, self._file, self._rows, self._is_single = builder, file, rows, rows.is_single
         self._key_type, self._changed, self._codec = key_type, changed, codec_of(builder)
@@ -187,9 +187,9 @@ class SpillingMap:
         self.spill: Spill | None = None
         """The spill; None until memory is full for the first time."""
         self.resident: dict[Any, None] = {}
-        """The keys that have been loaded. All their rows are in memory; a key may have no rows."""
+        """The keys that have been loaded. All rows of these keys are in memory; a key may also have no rows."""
         self.is_restoring = False
-        """Whether a restore is running. Rows in memory may then be missing on the spill although they have not changed."""
+        """Whether a restore is running. If so, rows in memory may be missing on the spill although they have not changed."""
         self._count = 0
         """The number of rows that are only on the spill and not deleted. Expired rows are counted, too."""
         self.first_due = _NEVER
@@ -212,14 +212,14 @@ class SpillingMap:
         except DataError:
             # A key that cannot be encoded as bytes was never put, so it has no rows.
             return
-        # From here on, the rows in memory are the key's current rows, even if there are none.
+        # From here on, the rows in memory are the current rows of the key, even if there are none.
         self.resident[own] = None
         spill = self._open()
         if self._is_single:
             self._take_copy(own, spill.get(start))
             return
         rows, expired_ms = list(pages(spill, (start[:-1], start[:-1] + b"\x01"))), self._expired_until()
-        # A rollback may undo the expiry, so expired rows stay on the spill. Afterwards, `hold` marks the key as not loaded.
+        # A rollback may undo the expiry. So expired rows stay on the spill, and afterwards `hold` marks the key as not loaded.
         moved = [row for row in rows if row[3] is None or row[3] > expired_ms]
         if len(moved) < len(rows) and self.budget.is_held:
             self._partial.append(own)
@@ -236,7 +236,7 @@ class SpillingMap:
         spill.delete(row[0] for row in moved)
 
     def _take_copy(self, key: Any, copy: tuple[str, int] | None) -> None:
-        """Put the only row of a key, given its text and number, into memory. The spill keeps its copy."""
+        """Put the only row of a key, given as text and number, into memory. The copy on the spill stays there."""
         self.budget.left -= 1
         if copy is not None:
             text, number = copy
@@ -290,7 +290,7 @@ class SpillingMap:
         return merge(rows(), (row for row in scan if row[0] not in hidden), key=self._order)
 
     def spilled(self, own: Collection[Any], span: Span | None = None) -> Iterator[tuple[Any, Any]]:
-        """Iterate over the rows on the spill by key bytes, except rows of deleted keys and the row keys in ``own``.
+        """Iterate over the rows on the spill by key bytes. Rows of deleted keys, and row keys in ``own``, are left out.
 
         Do not write to the store before the last row is read.
         """
@@ -342,13 +342,13 @@ class SpillingMap:
         return rows
 
     def remove_unreachable(self, oldest_ms: int) -> None:
-        """Remove versions that ended by ``oldest_ms``, the start of the history, and tombstones that were valid then.
+        """Remove versions that ended at or before ``oldest_ms``, the start of the history, and tombstones that were valid then.
 
-        For a `VersionedStore` whose rows are all on the spill.
+        Only for a `VersionedStore` whose rows are all on the spill.
         """
         gone: list[SpilledRow] = []
         held: SpilledRow | None = None
-        """The last row read, if its version is valid from the start of the history or earlier."""
+        """The last row that was read, if its version is valid from the start of the history or earlier."""
         for row in chain(self.live_rows(), [_END]):
             start, valid_from = row[0][: -_NUMBER.size], _NUMBER.unpack(row[0][-_NUMBER.size :])[0]
             if held is not None:
@@ -391,7 +391,7 @@ class SpillingMap:
         self.is_restoring = False
 
     def drop(self, key: Any) -> None:
-        """Delete a key's row from the spill, because the checkpoint has a later tombstone. The store has one row per key."""
+        """Delete a key's row from the spill: the checkpoint has a later tombstone. Only for stores of one row per key."""
         if self.spill is not None:
             self.spill.delete([self._group_bytes(key)])
 
@@ -437,7 +437,7 @@ class SpillingMap:
         # A row that was only read has its copy on the spill, so it is not written again.
         lacking = [key for key in changed if key in keys] if has_copies else keys
         spill = self._open()
-        # These writes must not affect running scans, so the scans continue in a copy.
+        # These writes must not affect running scans. So the scans continue in a copy.
         for scan in self._scans:
             scan.detach()
         # Deleted rows that no checkpoint has need no tombstones, so they are deleted from the spill.
@@ -478,9 +478,9 @@ class SpillingMap:
         return self._bytes_of(row_key), self._codec.dump(row_key, value), self._file.number(is_new), due_ms
 
     def _group_bytes(self, key: Any) -> bytes:
-        """Return the bytes with which all rows of this key begin, and no other rows. They have the order of the keys' bytes."""
+        """Return the bytes with which all rows of this key, and no other rows, begin. They sort as the bytes of the keys do."""
         start = self._prefix + self._rows.encode(key)
-        # Zero bytes are escaped and two zero bytes mark the end, so a key's bytes never begin with another key's bytes.
+        # Zero bytes are escaped, and two zero bytes mark the end. So no key's bytes begin with another key's bytes.
         return start if self._is_single else start.replace(b"\0", b"\0\xff") + b"\0\0"
 
     def _bytes_of(self, row_key: Any) -> bytes:

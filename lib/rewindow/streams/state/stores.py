@@ -1,12 +1,12 @@
 """State stores, in which processors keep data between records, epochs and runs.
 
-The user names a store. A store belongs to one sub-topology, and each task has its own instance. Rows are read by key or in the
-order of key bytes (`streams.serde.key_bytes`), never in hash order. A run writes the changes to the changelog: one row per
-changed key, with a value or a tombstone.
+The user names a store. A store belongs to one sub-topology, and each task has its own instance. Rows are read by key or in
+the order of key bytes (`streams.serde.key_bytes`), never in hash order. A run writes the changes to the changelog: one row
+per changed key, with a value or a tombstone.
 
-Values are undeclared data or have the declared type. A value is refused when it is put, if a checkpoint would not restore an
-equal value of the same class. Mutable values (lists, dicts) are copied when they are put and when they are read. So two runs
-read the same values as one run over the same epochs (L2, cut invariance).
+Values are undeclared data, or have the declared type. A value that a checkpoint would not restore as an equal value of the
+same class is refused when it is put. Mutable values (lists, dicts) are copied when they are put and when they are read. So
+two runs read the same values as one run over the same epochs (L2, cut invariance).
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def canonical_normalizer(normalize: Normalizer) -> Normalizer:
 class Normalizers(NamedTuple):
     """The functions that a store applies to keys and values when they are put.
 
-    ``has_one_type``: all keys that ``key`` accepts have the same type (`KeyType`). ``is_frozen``: all values are immutable.
+    ``has_one_type``: whether all keys that ``key`` accepts have the same type (`KeyType`). ``is_frozen``: whether all values
+    are immutable.
     """
 
     key: Normalizer
@@ -86,22 +87,22 @@ class StoreBuilder:
     key: Any = None
     value: Any = None
     is_stamped: bool = False
-    """Whether values are `Stamped`. The changelog then has a ``_timestamp`` column."""
+    """Whether values are `Stamped`. If so, the changelog has a ``_timestamp`` column."""
     window_size_ms: int = 0
     retention_ms: int = 0
     memory_records: int | None = field(default=None, compare=False)
     memory_bytes: int | None = field(default=None, compare=False)
-    """For a suppress buffer: how many records and bytes memory holds before the buffer spills; None means no such limit."""
+    """For a suppress buffer: how many records and bytes it may have in memory before it spills; None means no such limit."""
     sends_tombstones: bool = field(default=True, compare=False)
     """For a suppress buffer: whether entries whose value is null are sent. False if only final results are sent."""
     bound_normalizers: Normalizers | None = field(default=None, compare=False, repr=False)
-    """Set when types are bound to the feed (`streams.serde.types_to_columns.bound`). Until then the Python types decide."""
+    """Set when types are bound to the feed (`streams.serde.types_to_columns.bound`). Until then, the Python types decide."""
     codec: Codec | None = field(default=None, compare=False, repr=False)
     """Set when types are bound to the feed. Only a store with a codec can spill."""
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` for a store without a name."""
-        name: object = self.name  # user input
+        name: object = self.name  # the name comes from the user
         if not isinstance(name, str) or not name:
             raise ConfigError(
                 "store-name-invalid", "{given} cannot name a store: use a non-empty str", given=repr(name)
@@ -126,7 +127,7 @@ def key_value_store(name: str, *, key: Any = None, value: Any = None) -> StoreBu
 def window_store(
     name: str, *, size: str | timedelta, retention: str | timedelta, key: Any = None, value: Any = None
 ) -> StoreBuilder:
-    """Declare a window store. A window expires when the store's latest window start is ``retention`` or more after its start.
+    """Declare a window store. A window expires when the latest window in the store starts ``retention`` or more after it.
 
     ``size`` and ``retention`` are durations (``"1h"``). Raises `ConfigError` for a negative size, and for a retention that is
     less than the size.
@@ -147,16 +148,16 @@ class Store(ABC):
     """The operations of every kind of store."""
 
     expired_reason = "window-expired"
-    """The reason with which dropped writes are counted."""
+    """The reason under which dropped writes are counted."""
 
     def __init__(self, builder: StoreBuilder) -> None:
         self.builder = builder
         self.expired = Measure()
-        """Counts dropped writes, which are writes to expired windows, sessions, versions or records."""
+        """A function that counts dropped writes: writes to expired windows, sessions, versions or records."""
         self.lost: Callable[[Any, Any], None] | None = None
-        """If set, receives the key and value of each dropped write."""
+        """If set, a function that gets the key and value of each dropped write."""
         self._changed: dict[Any, bool] = {}
-        """The row keys written since the last `take_changes`. The value is True if no checkpoint has the row."""
+        """The row keys that were written since the last `take_changes`. The value is True if no checkpoint has the row."""
 
     def _lose(self, key: Any, value: Any) -> None:
         """Count a dropped write, and pass it to ``lost``."""
@@ -195,7 +196,7 @@ class Store(ABC):
 
     @property
     def clock_ms(self) -> int:
-        """The store's own clock in epoch milliseconds, which the checkpoint includes; -1 for a store without a clock."""
+        """The store's own clock in epoch milliseconds, which is part of checkpoints; -1 for a store without a clock."""
         return UNKNOWN
 
 
@@ -211,7 +212,7 @@ def codec_of(builder: StoreBuilder) -> Codec:
 
 
 def restore_flags(changed: dict[Any, bool], before: Mapping[Any, bool | None]) -> None:
-    """Set the entries of `Store._changed` back to ``before``, where None means that there was no entry."""
+    """Set entries of `Store._changed` back to ``before``. A value of None means that there was no entry."""
     for row_key, flag in before.items():
         changed.pop(row_key, None)
         if flag is not None:

@@ -33,7 +33,8 @@ from rewindow.streams.state.stores import StoreBuilder, name_value
 class Buffered(NamedTuple):
     """An entry of the buffer: the key's newest value (None: a tombstone), its timestamp, and the entry's buffer time.
 
-    ``prior`` is the value last sent downstream (None if nothing was sent). ``size`` is the entry's size in bytes, for a limit.
+    ``prior`` is the value that was last sent downstream (None if there is none). ``size`` is the entry's size in bytes, for a
+    limit.
     """
 
     value: Any
@@ -54,7 +55,7 @@ class BufferRows(GroupRows):
         self._times: list[int] = []
         """The buffer times in ``_keys_at``, as a heap."""
         self._keys_at: dict[int, list[tuple[bytes, Any]]] = {}
-        """By buffer time: ``(key bytes, key)`` of its entries. There are thousands if the time is the end of a window.
+        """For each buffer time, ``(key bytes, key)`` of its entries. There are thousands if the time is the end of a window.
 
         An entry whose buffer time changed is still listed under its old buffer time, too. Readers skip it there.
         """
@@ -183,7 +184,7 @@ class TimeOrderedBuffer(GroupedStore):
 
     @property
     def results(self) -> int:
-        """How many entries will be sent if no more updates come."""
+        """How many entries will be sent if no further updates arrive."""
         return len(self) if self._sends_tombstones else len(self) - self._tombstones
 
     def measured_by(self, metrics: Metrics) -> None:
@@ -203,7 +204,7 @@ class TimeOrderedBuffer(GroupedStore):
         self._sizes.record(self.size)
 
     def put(self, key: Any, update: Update, buffer_time: int, *, begins_anew: bool = False) -> None:
-        """Buffer an update. ``buffer_time`` is used only if the key is not buffered yet, or with ``begins_anew``.
+        """Buffer an update. ``buffer_time`` is used only if the key is not buffered yet, or if ``begins_anew`` is true.
 
         Raises `DataError` as `KeyValueStore.put` does.
         """
@@ -235,7 +236,7 @@ class TimeOrderedBuffer(GroupedStore):
                 size += 8 if old.__class__ is int else encoded_size(old)
         self.size += size
         self._rows.set(key, make_buffered((value, timestamp, buffer_time, prior, size)), entry)
-        # True for a key that is not in the checkpoint. Its eviction leaves no tombstone.
+        # This is true for a key that is not in the checkpoint. The eviction of such a key leaves no tombstone.
         if key not in self._changed:
             self._changed[key] = entry is None
         self.sample()
@@ -255,7 +256,7 @@ class TimeOrderedBuffer(GroupedStore):
         The caller must call `sample` after the last eviction.
         """
         oldest = self._rows.oldest()
-        # The spill is read only if it may have an older entry than memory.
+        # The spill is read only if it may have an older entry than memory has.
         if self._spilled is not None and (oldest is None or oldest[0] >= self._spilled.first_due):
             spilled = self._spilled.first_row_due()
             if spilled is not None:

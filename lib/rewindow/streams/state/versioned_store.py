@@ -4,8 +4,8 @@ Rules of this file:
 
 1. A version is valid from its timestamp until the next version of its key. A tombstone is a version, too: from its timestamp
    on, the key has no value.
-2. The store's clock is the highest timestamp put. The history starts at ``clock - history``. A version with an earlier timestamp
-   is refused and counted. A version with the timestamp of an existing version of its key replaces that version.
+2. The store's clock is the highest timestamp that was put. The history starts at ``clock - history``. A version with an earlier
+   timestamp is refused and counted. A version with the timestamp of an existing version of its key replaces that version.
 3. `get` returns the newest version. `get_as_of` returns the version that was valid at a given time. For a time before the
    history starts it returns None, unless the newest version was valid then.
 4. A version that no `get_as_of` can return any more is deleted. Readers cannot notice when this happens.
@@ -59,7 +59,7 @@ class Put(Enum):
 
 
 def versioned_store(name: str, *, history: str | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
-    """Declare a store that keeps past versions for the duration ``history`` (``"30d"``), for tables and processors (KIP-889).
+    """Declare a store that keeps past versions for the duration ``history`` (``"30d"``). For tables and processors (KIP-889).
 
     Raises `ConfigError` for a negative history.
     """
@@ -79,7 +79,7 @@ class VersionRows(GroupRows):
 
     def __init__(self) -> None:
         self.versions: dict[Any, list[tuple[int, Any]]] = {}
-        """By key: a list of ``(valid from, value)``, ordered by time."""
+        """For each key, a list of ``(valid from, value)``, ordered by time."""
 
     def position(self, row_key: VersionKey) -> tuple[Any, tuple[int, ...]]:
         """See `Rows`."""
@@ -130,7 +130,7 @@ class VersionedStore(GroupedStore):
 
     @property
     def clock_ms(self) -> int:
-        """The highest timestamp put so far."""
+        """The highest timestamp that was put so far."""
         return self._clock_ms
 
     @property
@@ -197,7 +197,7 @@ class VersionedStore(GroupedStore):
         return _stamped(versions[index - 1]) if index else None
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
-        """See `Store`. Versions that no reader can reach are deleted first, so that the checkpoint does not have them."""
+        """See `Store`. Versions that no read can return are deleted first, so that the checkpoint does not have them."""
         if self._spilled is not None and self._spilled.spill is not None:
             self._spilled.flush()
             self._spilled.remove_unreachable(self._oldest_ms)
@@ -206,7 +206,7 @@ class VersionedStore(GroupedStore):
         return super().take_changes()
 
     def rows(self) -> Iterator[tuple[Any, Any]]:
-        """See `Store`: ``(VersionKey, Version)`` by key bytes and time, without versions that no reader can reach."""
+        """See `Store`: ``(VersionKey, Version)`` by key bytes and time, without versions that no read can return."""
         groups = (list(group) for _, group in groupby(super().rows(), key=lambda row: row[0].key))
         return iter([row for rows in groups for row in rows[self._unreachable([_version(*row) for row in rows]) :]])
 
@@ -247,11 +247,12 @@ class VersionedStore(GroupedStore):
         return self._clock_ms - self.builder.retention_ms
 
     def _unreachable(self, versions: list[tuple[int, Any]]) -> int:
-        """Return how many of a key's versions, from the oldest on, no reader can reach. ``versions`` are ordered by time."""
+        """Return how many of a key's versions, from the oldest on, no read can return. ``versions`` are ordered by time."""
         started = bisect_right(versions, self._oldest_ms, key=_TIME)
         if not started:
             return 0
-        # The version that is valid when the history starts can still be read. A tombstone there reads the same as no version.
+        # The version that is valid when the history starts can still be read. If it is a tombstone, a read returns the same as
+        # without it.
         return started if versions[started - 1][1] is None else started - 1
 
     def _forget(self, key: Any) -> None:

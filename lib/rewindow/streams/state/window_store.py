@@ -1,4 +1,4 @@
-"""A store of windows: for each window start, rows by key. A window expires when the retention after its start is over."""
+"""A store of windows: for each window start, rows by key. A window expires one retention after its start."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _INDEX_SHARE = 4
 
 
 class WindowStore(Store):
-    """Values by key and window start. The store's clock is the latest start put so far. Expired windows are deleted at once."""
+    """Values by key and window start. The store's clock is the latest start that was put.
+
+    Expired windows are deleted at once.
+    """
 
     def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
         super().__init__(builder)
@@ -35,17 +38,18 @@ class WindowStore(Store):
         self._keys = KeyType(builder, lambda: (key for rows in self._windows.values() for key in rows.live_keys()))
         self._normalize = builder.normalizers.value
         self._all_frozen, self._watches = True, not builder.normalizers.is_frozen
-        """Whether all values ever put are immutable, and whether new values must still be checked for this."""
+        """Two flags: whether all values that were ever put are immutable, and whether new values must still be checked for
+        this."""
         self._newest_start_ms = UNKNOWN
         self._spill = None if disk is None else WindowSpill(builder, disk, self._keys, self._windows)
 
     @property
     def clock_ms(self) -> int:
-        """The latest window start put so far."""
+        """The latest window start that was put so far."""
         return self._newest_start_ms
 
     def derive(self, key: Any, value: Any, start_ms: Any, base_ms: int) -> None:
-        """Set a value as `put` does. The value was computed from the value in the window that starts at ``base_ms``.
+        """Set a value as `put` does. It was computed from the value in the window that starts at ``base_ms``.
 
         `why` uses ``base_ms`` to find the records of the window from which the value was computed.
         """
@@ -249,13 +253,13 @@ class WindowSpill:
         """Windows that have expired but still have rows on the spill."""
 
     def rows_at(self, start_ms: int) -> SpillingKeyRows:
-        """Return rows, still empty, for a new window."""
+        """Return the rows, which are still empty, of a new window."""
         codec = _key_codec(self._codec, Window(start_ms, start_ms + self._builder.window_size_ms))
         builder, prefix = replace(self._builder, codec=codec), encode_key(start_ms)
         return SpillingKeyRows(builder, self._file, self._key_type, prefix=prefix, budget=self.budget)
 
     def starts_index(self) -> SpillingKeyRows:
-        """Return rows, still empty, for the index from key to the starts of its windows."""
+        """Return the rows, which are still empty, of the index from key to the starts of its windows."""
         disk = Disk(self._disk.spill, self._file.memory_bytes // _INDEX_SHARE)
         builder = replace(self._builder, codec=_starts_codec(self._codec))
         return SpillingKeyRows(builder, SpillFile(builder.name, disk), self._key_type)
@@ -285,7 +289,7 @@ class WindowSpill:
         for spilling in self._live():
             spilling.flush()
         for start_ms, rows in self._expired:
-            # If the expiry was rolled back, the window is in use again and must not be deleted.
+            # If the expiry was rolled back, the window is in use again, so it must not be deleted.
             if self._windows.get(start_ms) is not rows:
                 rows.spilling.delete_all()
         self._expired.clear()
@@ -311,7 +315,7 @@ def _note_start(index: KeyRows, key: Any, start_ms: int, *, is_there: bool) -> N
 
 
 def _key_codec(codec: Codec, window: Window) -> Codec:
-    """Return the codec of one window's rows. In memory they have plain keys; the texts contain windowed keys."""
+    """Return the codec of one window's rows. Rows in memory have plain keys, and their texts have windowed keys."""
 
     def load(text: str) -> tuple[Any, Any]:
         windowed, value = codec.load(text)

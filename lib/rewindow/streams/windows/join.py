@@ -1,7 +1,8 @@
 """Join windows: how far apart in time two records may be to be joined, with a grace period (KIP-328).
 
 A left record at time ``l`` and a right record at time ``r`` are joined if ``l - before <= r <= l + after``. ``before`` and
-``after`` are whole milliseconds. One of them may be negative; all partners are then later, or all earlier, than ``l``.
+``after`` are whole milliseconds. One of them may be negative. If ``before`` is negative, all partners are later than ``l``;
+if ``after`` is, all are earlier.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ DAY_MS = 86_400_000
 class JoinWindows:
     """The time range in which two records are joined: see the rule of this file.
 
-    After its window has ended, a record without a partner waits ``grace_ms`` longer for late partners. The grace period excludes
-    no record. Even a later partner is joined with the records that the other side's store still retains, as in Kafka.
+    After its window has ended, a record without a partner waits ``grace_ms`` longer for late partners. The grace period
+    excludes no record. A partner that arrives even later is still joined with the records that the other side's store
+    retains, as in Kafka.
     """
 
     before_ms: int
@@ -30,17 +32,18 @@ class JoinWindows:
     grace_ms: int
     until_ms: int | None = None
     is_eager: bool = False
-    """Whether the result of a record without a partner is sent at once, not when its window closes (deprecated, see `of`)."""
+    """Whether the result of a record without a partner is sent at once instead of when its window closes (deprecated, see
+    `of`)."""
 
     @classmethod
     def of(cls, difference: str | timedelta, *, grace: str | timedelta | None = None) -> JoinWindows:
         """Join records whose timestamps differ by at most ``difference`` (Kafka's ``ofTimeDifferenceAndGrace``).
 
-        A store retains records for before + after + grace. A record expires when the store's newest record is that much later.
-        If this sum is 0, no record is retained long enough to be joined, as in Kafka, unless the store is declared with a
-        longer retention. Without ``grace`` this is Kafka's deprecated form: the grace period is one day, and a record without a
-        partner is sent with null at once, even if a partner arrives later. Raises `ConfigError` for a negative difference or
-        grace.
+        A store retains records for before + after + grace. A record expires when the store's newest record is that much
+        later. If this sum is 0, no record is retained long enough to be joined, as in Kafka, unless the store is declared
+        with a longer retention. If ``grace`` is not given, this is Kafka's deprecated form. The grace period is then one day,
+        and a record without a partner is sent with null at once, even if a partner arrives later. Raises `ConfigError` for a
+        negative difference or grace.
         """
         difference_ms = to_ms(difference)
         if difference_ms < 0:

@@ -25,8 +25,8 @@ class SlidingWindows(Windows):
 
     A record at ``t`` makes the windows ``[t - difference, t]`` and ``[t + 1, t + 1 + difference]``, if they contain records.
     Records before ``difference`` share the window ``[0, difference]``. A new window starts with the aggregate of an earlier
-    window that overlaps it, as in Kafka Streams. So the new window lacks a late record that the earlier windows did not accept
-    because they had closed.
+    window that overlaps it, as in Kafka Streams. So a late record that the earlier windows did not accept, because they had
+    closed, is missing in the new window.
     """
 
     size_ms: int
@@ -88,7 +88,7 @@ class SessionWindows(Windows):
 
     @classmethod
     def of(cls, gap: str | timedelta, *, grace: str | timedelta) -> SessionWindows:
-        """Return sessions that end with a pause longer than the gap, and accept late records during the grace period.
+        """Return sessions that end with a pause longer than the gap, and that accept late records during the grace period.
 
         Raises `ConfigError` for a negative gap or grace.
         """

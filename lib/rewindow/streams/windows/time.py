@@ -35,12 +35,12 @@ class Windows(ABC):
     @property
     @abstractmethod
     def final_after_end_ms(self) -> int:
-        """How long after a window's end its result is final: when the operator's clock reaches end plus this duration (D10)."""
+        """The result of a window is final when the operator's clock reaches the window's end plus this duration (D10)."""
 
     @property
     @abstractmethod
     def needed_retention_ms(self) -> int:
-        """The minimum retention of a store: size + grace, for sessions gap + grace, for sliding windows 2 * size + grace."""
+        """The minimum retention of a store: size + grace; for sessions, gap + grace; for sliding windows, 2 * size + grace."""
 
     @property
     def retention_ms(self) -> int:
@@ -169,7 +169,7 @@ class TimeWindows(GridWindows):
 
 @dataclass(frozen=True, slots=True)
 class UnlimitedWindows(GridWindows):
-    """One window that never closes: all records from a start on. Earlier records are in no window, and do not count as late.
+    """A single window that never closes: all records from a start on. Earlier records are in no window, but are not late.
 
     The window has no grace period and never expires. Its result is final only in a final run (D18).
     """
@@ -219,7 +219,7 @@ class UnlimitedWindows(GridWindows):
 
 
 def grace_of(kind: str, grace: str | timedelta) -> int:
-    """Return a grace period in milliseconds. ``kind`` is the class of the windows, for errors.
+    """Return a grace period in milliseconds. ``kind`` is the class of the windows, for messages.
 
     Raises `ConfigError` for a negative grace period.
     """
@@ -235,7 +235,7 @@ def grace_of(kind: str, grace: str | timedelta) -> int:
 
 
 def until_of(windows: Windows, retention: str | timedelta) -> int:
-    """Return the retention in ms that was given to the deprecated ``until``, and warn. Raises `ConfigError` if too short."""
+    """Return the retention (ms) given to the deprecated ``until``, and warn. Raises `ConfigError` if it is too short."""
     warnings.warn(
         'until() is deprecated (KIP-328): use store=Materialized.as_(name, retention="1d")',
         DeprecationWarning,

@@ -1,4 +1,4 @@
-"""Tell why the log of a Delta table cannot be read, and the way out.
+"""Say why the log of a Delta table cannot be read, and how to restore the table.
 
 If a log cannot be read, the data files still exist, and a ledger names them.
 """
@@ -28,12 +28,12 @@ def checkpointed(path: str) -> int:
     try:
         return int(json.loads(Path(f"{path}/_delta_log/{HINT}").read_bytes())["version"])
     except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
-        # Delta, too, ignores a hint that it cannot read, and lists the log.
+        # Delta, too, ignores an unreadable `_last_checkpoint` and lists the log instead.
         return 0
 
 
 def unreadable_log(path: str, error: Exception) -> RewindowError:
-    """Return the error of a log that could not be read. It names a broken commit only if the commit was read and is broken."""
+    """Return the error for a log that could not be read. It names a broken commit only if one was found by reading commits."""
     log, broken, misleading = Path(f"{path}/_delta_log"), None, list[str]()
     if (refused := unreadable(path, error)) is not None:
         return refused
@@ -65,7 +65,10 @@ def unreadable_log(path: str, error: Exception) -> RewindowError:
 
 
 def broken_commit(path: str, version: int, fault: str, *, is_newest: bool) -> StorageError:
-    """Return the error of a log with a commit that does not parse, is empty or is missing; ``fault`` says which."""
+    """Return the error for a log with a broken commit.
+
+    ``fault`` says what is wrong: it does not parse, is empty or is missing.
+    """
     return StorageError(
         "delta-log-commit-broken",
         "the Delta log of {path} cannot be read: its commit {version:020}.json {fault}. {fix}",
@@ -77,9 +80,9 @@ def broken_commit(path: str, version: int, fault: str, *, is_newest: bool) -> St
 
 
 def way_out(path: str, *, is_newest: bool = False) -> str:
-    """Return the advice to restore a table with a broken log, as sentences without the last full stop.
+    """Return advice on how to restore a table with a broken log, as sentences without the last full stop.
 
-    ``is_newest``: only the newest commit is broken. In that case, a ledger can still be used up to the commit before it.
+    ``is_newest``: whether only the newest commit is broken. If so, a ledger can still be used up to the commit before it.
     """
     for ledger, of in ((RUNS, "jobs"), (LANDINGS, "feeds")):
         if path.endswith(f"/{ledger}"):
@@ -110,7 +113,10 @@ def _broken(log: Path, whole: AbstractSet[int]) -> _Broken | None:
 
 
 def _misleading(log: Path, whole: AbstractSet[int], damaged: list[str]) -> list[str]:
-    """Return the damaged checkpoints of a log, and its hint if that names no whole checkpoint. Raises OSError."""
+    """Return the files of a log that mislead a reader: its damaged checkpoints, and a hint that names no whole checkpoint.
+
+    The hint is the file ``_last_checkpoint``. Raises OSError.
+    """
     is_hint_wrong = (log / HINT).exists() and checkpointed(str(log.parent)) not in whole
     return [*damaged, HINT] if is_hint_wrong else damaged
 
@@ -135,7 +141,7 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _wrong_with(commit: Path) -> str:
-    """Return what is wrong with a commit; an empty text if it can be read. Raises OSError."""
+    """Return what is wrong with a commit; an empty text if the commit can be read. Raises OSError."""
     try:
         lines = commit.read_bytes().splitlines()
     except FileNotFoundError:

@@ -1,11 +1,13 @@
-"""The check of every `run`, `show` and `verify` that a branch's tables are still what was published.
+"""The check of every `run`, `show` and `verify`: do a branch's tables still contain what was published to them?
 
-The check reads each table's Delta log once, and the size of each file that the log names. It opens only merged files and files
-without statistics. It does not notice if rows were replaced by as many other rows. `rewindow republish` and `rewindow verify` do.
-A process checks a table once, and again when the log has commits that are not the job's publications.
+The check reads each table's Delta log once, and the size of each file that the log names. It opens only merged files and
+files without statistics. It does not notice if rows were replaced by as many other rows; `rewindow republish` and `rewindow
+verify` do notice. A process checks a table once. It checks the table again if the log has new commits that are not the job's
+publications.
 
-In a bucket, the size of each file costs a request, or a listing of the folder costs a request for each 1,000 files. So `run` and
-`plan` check only files of the last run there, and open no merged file (``brief``, ADR-135). The other commands check all files.
+In a bucket, the size of each file costs a request, or a listing of the folder costs a request for each 1,000 files. So there,
+`run` and `plan` check only files of the last run, and open no merged file (``brief``, ADR-135). The other commands check all
+files.
 
 `check_state` lets other commands than `run` report whether the next run can read its state.
 """
@@ -43,17 +45,17 @@ from rewindow.tables.shared.publications import (
 )
 
 _MOST_ASKED = 4
-"""The most files of a table whose sizes `run` requests from a bucket. A small run adds one file to each table."""
+"""For a table in a bucket, `run` requests the sizes of at most this many files. A small run adds one file to each table."""
 
 
 class Checked:
-    """The tables that this process has checked and found to be as published."""
+    """The tables that this process has checked and found to contain what was published."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], tuple[Mark, int]] = {}
 
     def has(self, due: Due, table: DeltaTable | None, published: int) -> bool:
-        """Return whether a table was checked, and each commit since then is one of the target's publications.
+        """Return whether a table was checked, and all commits since that check are publications of the target.
 
         ``published``: how many publications the table has now.
         """
@@ -81,19 +83,20 @@ def check_published(
     early: bool = False,
     brief: bool = False,
 ) -> None:
-    """Check that the tables of a branch are what was published. ``now`` reads the ledger again.
+    """Check that the tables of a branch contain what was published. ``now`` reads the ledger again.
 
-    ``early``: publishing follows, so tables that are gone are ignored, because `publish` restores or refuses them. ``brief``:
-    check only a few files of tables in a bucket, see the module.
+    ``early``: whether publishing follows. If so, tables that are gone are ignored, because `publish` restores or refuses
+    them. ``brief``: check only a few files of tables in a bucket (see the module).
 
     Raises `StorageError` (74), which names `republish`, if a table was altered. Raises `CheckpointError` (76) if a table has
-    publications that the ledger lacks. In that case an older copy of the ledger was restored, which would repeat their numbers.
+    publications that the ledger lacks. In that case, the ledger was replaced by an older copy, which would give the same
+    numbers to other publications.
     """
     check_ledger(warehouse, job, state, branch, now)
     is_partial = brief and is_uri(warehouse)
     for due, table, published in published_tables(warehouse, job, state, branch):
         if published > len(due.publications):
-            # `check_ledger` has accepted the table, so another process has committed and published since.
+            # `check_ledger` has accepted the table. So another process has committed and published since this ledger was read.
             check_published(warehouse, job, now(job), branch, now, checked, early=early, brief=brief)
             return
         if checked.has(due, table, published) or (table is None and early):
@@ -114,9 +117,10 @@ def check_published(
 def check_ledger(warehouse: str, job: str, state: JobState, branch: str, now: Callable[[str], JobState]) -> None:
     """Check that no table has publications that the ledger lacks. ``now`` reads the ledger again.
 
-    Raises `CheckpointError` (76) otherwise, because an older copy of the ledger was restored, or the ledger lost commits.
+    Raises `CheckpointError` (76) if a table does. The ledger was then replaced by an older copy, or it lost commits.
     """
-    # Tables of planned runs are included. If the ledger has lost the commit of the only run, only the plan names its tables.
+    # The tables of planned runs are included. If the ledger lost the commit of its only run, only the plan still names the
+    # tables.
     planned = [
         (due, table, publications_of(table, job, state, due))
         for due in planned_tables(state, branch)
@@ -130,7 +134,7 @@ def check_ledger(warehouse: str, job: str, state: JobState, branch: str, now: Ca
 
 
 def publications_of(table: DeltaTable, job: str, state: JobState, due: Due) -> int:
-    """Return how many publications of a target a table has in the current publication epoch."""
+    """Return how many publications of a target a table contains in the current publication epoch."""
     return table.transaction_version(publication_id(state.ledger, job, due.target, due.restart.epoch)) or 0
 
 
@@ -139,11 +143,11 @@ def published_tables(
 ) -> Iterator[tuple[Due, DeltaTable | None, int]]:
     """Yield ``(due, handle, published)`` for each table of a branch.
 
-    ``due``: the table's publications according to the ledger. ``handle`` is None if there is no table. ``published``: how many
-    publications the table has.
+    ``due`` has the table's publications according to the ledger. ``handle`` is None if there is no table. ``published`` is
+    the number of publications that the table contains.
 
-    Tables that are about to be republished are left out. If a table has more publications than the state names, another process
-    has published since, or the ledger is an older copy.
+    Tables that are about to be republished are left out. A table may contain more publications than ``state`` names. Then
+    another process has published since, or the ledger is an older copy.
     """
     for due in due_tables(state, branch):
         table = open_table(table_path(warehouse, due.table.path))
@@ -179,11 +183,11 @@ def _drift(
 
 
 def lacking(path: str, files: Sequence[TableFile], *, brief: bool = False) -> str | None:
-    """Describe files of a table that are missing or have another size; None if no file is. ``brief``: check only a few files."""
+    """Describe files of a table that are missing or have another size; None if all are intact. ``brief``: check only a few."""
     checked = _of_last_run(files) if brief else files
     sizes = Folder(path).sizes([file.path for file in checked]) if checked else {}
     lost = {file.path for file in checked if sizes.get(file.path) != file.bytes}
-    # Another process may have removed these files from the table since it was opened, and deleted them.
+    # Another process may have removed these files from the table and deleted them after the table was opened.
     if lost:
         table = open_table(path)
         lost &= {file.path for file in table_files(path, table)} if table else set()
@@ -194,15 +198,15 @@ def lacking(path: str, files: Sequence[TableFile], *, brief: bool = False) -> st
 
 
 def _of_last_run(files: Sequence[TableFile]) -> Sequence[TableFile]:
-    """Return a few files with rows of the last run that is in a table. No earlier run can have checked these files."""
+    """Return a few files with rows of the last run in a table. No earlier run can have checked these files."""
     last = max((file.last_run for file in files if file.last_run is not None), default=None)
     return [file for file in files if file.last_run == last][:_MOST_ASKED]
 
 
 def _fit(files: Sequence[TableFile], wanted: Counter[int]) -> bool:
-    """Return whether a table has the wanted number of rows of each run, as stated in its log.
+    """Return whether, according to its log, a table has the wanted number of rows of each run.
 
-    For merged files, the log states only the total number of rows.
+    For a merged file, the log states only the total number of rows of all runs.
     """
     counts, merged = Counter[int](), 0
     for file in files:
@@ -216,7 +220,7 @@ def _fit(files: Sequence[TableFile], wanted: Counter[int]) -> bool:
 
 
 def _own_files(files: Sequence[TableFile], due: Due, published: int) -> Sequence[TableFile]:
-    """Return the files whose loss concerns the job. If several jobs write a table, they are the files that its runs staged."""
+    """Return the files of a table that the job must not lose: all or, if several jobs write the table, those of its runs."""
     if due.table.path not in SHARED_TABLES:
         return files
     attempts = due_attempts(due, published)
@@ -224,7 +228,7 @@ def _own_files(files: Sequence[TableFile], due: Due, published: int) -> Sequence
 
 
 def _counted(folder: Folder, files: Sequence[TableFile], wanted: Counter[int], state: JobState) -> str | None:
-    """Describe how the numbers of an output's rows differ from what was published; None if they are equal."""
+    """Describe how the number of rows of each run in an output differs from what was published; None if none differs."""
     counts = [run_counts(folder, file) for file in files]
     total = Counter[int]()
     for file, counted in zip(files, counts, strict=True):
@@ -233,7 +237,7 @@ def _counted(folder: Folder, files: Sequence[TableFile], wanted: Counter[int], s
     unknown = [file.path for file in files if file.rows is None]
     if unknown and total.total() != wanted.total():
         return f"has {total.total()} rows, {wanted.total()} were published; rewindow did not add {unknown[0]}"
-    # DELETE has rewritten a file with rows of several runs, and the new file does not state how many are of which run.
+    # DELETE has rewritten a file with rows of several runs. The new file does not state how many rows each run has in it.
     if any(counted is None for counted in counts):
         is_equal = total.total() == wanted.total()
         return None if is_equal else f"has {total.total()} rows, {wanted.total()} were published"
@@ -245,13 +249,13 @@ def check_state(
 ) -> None:
     """Check that the changelog files of the stores after ``head`` exist and have the right sizes.
 
-    ``now`` reads the ledger again. Raises `StorageError` (74) naming `republish`, as `find_checkpoint` does.
+    ``now`` reads the ledger again. Raises `StorageError` (74), which names `republish`, as `find_checkpoint` does.
     """
     try:
         for store in sorted(head.spec.binding.stores):
             _check_store(warehouse, state, head, f"{CHANGELOG}{store}", reports)
     except StorageError:
-        # If the ledger has newer rows than ``state``, `gc` may have replaced the files by a snapshot.
+        # The ledger may have newer rows than ``state``. Then `gc` may have replaced the files by a snapshot.
         if now(head.spec.job).rows == state.rows:
             raise
 
@@ -264,7 +268,7 @@ def _check_store(warehouse: str, state: JobState, head: CommittedRun, target: st
     from rewindow.tables.delta.checkpoints import changelog_files  # noqa: PLC0415 - `show` restores nothing
 
     published = (table_now.transaction_version(app_id) or 0) if table_now else 0
-    # A run publishes before it restores. So if publications are missing, the staged files are checked.
+    # A run publishes before it restores. So if publications are missing, the staged files are checked instead.
     is_behind = bool(missing(due, published))
     files = changelog_files(path, target, state.basis(spec.run), reports, as_staged=is_behind)
     if (change := lacking(path, files)) is not None:

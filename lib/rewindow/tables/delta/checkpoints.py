@@ -1,8 +1,9 @@
 """Checkpoints and snapshots. A checkpoint is the small state of each task, and the changelog files of each store.
 
-The state after a run is the last row of each key among the runs of its chain. A rewind removes nothing from a changelog, because
-only files of the runs in the ledger's chain are read. A snapshot contains all stores of a job after a run, as rows in the
-changelogs. For readers, these rows replace all earlier rows, so a restore reads less.
+The chain of a run is the run and those before it that it builds on. The state after a run is the last row of each key among
+the runs of its chain. A rewind removes nothing from a changelog, because only files of the runs in the chain are read. A
+snapshot contains all stores of a job after a run, as rows in the changelogs. For readers, these rows replace all earlier
+rows, so a restore reads less.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from rewindow.tables.shared.paths import JOURNAL
 from rewindow.tables.shared.publications import Reports
 
 SHARED_ROWS = 32 * 1024
-"""A snapshot of a store with at most this many rows is one file, which each task reads as a whole."""
+"""A snapshot of a store with at most this many rows is a single file, which each task reads as a whole."""
 
 
 def find_checkpoint(
@@ -44,8 +45,8 @@ def find_checkpoint(
 ) -> Checkpoint:
     """Return the checkpoint after the run ``head``; an empty checkpoint if ``head`` is None.
 
-    ``basis``: the runs to read, see `JobState.basis`; all of them must be published. ``as_staged``: read the staged files,
-    whatever files the tables name. Raises `StorageError` (74) if a changelog lacks committed rows.
+    ``basis``: the runs to read (see `JobState.basis`). All of them must be published. ``as_staged``: read the files that the
+    runs staged, even if the tables name other files. Raises `StorageError` (74) if a changelog lacks committed rows.
     """
     if head is None:
         return Checkpoint({}, {})
@@ -68,7 +69,7 @@ def find_checkpoint(
 def changelog_files(
     path: str, target: str, chain: Sequence[CommittedRun], reports: Reports, *, as_staged: bool = False
 ) -> list[TableFile]:
-    """Return a changelog's files of these runs, in the order of the runs, because a later row of a key replaces an earlier one.
+    """Return a changelog's files of these runs, in the order of the runs. A later row of a key replaces an earlier row.
 
     Raises `StorageError` (74) if the files have fewer or more rows than were committed.
     """
@@ -78,7 +79,7 @@ def changelog_files(
     listed = table_files(path, table, runs=order) if table else []
     attempts = {run.spec.run: run.commit.attempt for run in chain}
     if as_staged or any(not _is_staged(file, attempts) for file in listed):
-        # If files of the table were rewritten (OPTIMIZE, UPDATE), the staged files still exist until VACUUM.
+        # If files of the table were rewritten (OPTIMIZE, UPDATE), the files that the runs staged still exist until VACUUM.
         own = [_as_table_file(file, run.spec.run) for run in chain for file in _staged(reports(run), target)]
         _check_present(path, own, chain)
     else:
@@ -88,10 +89,10 @@ def changelog_files(
 
 
 def _partition_of(path: str) -> int | None:
-    """Return the partition in whose directory a changelog's file is; None for a file that tasks share.
+    """Return the partition whose directory contains a changelog's file; None for a file that tasks share.
 
-    All tasks read a shared file. Delta's statistics also name the partitions in the file, but they are not used, because the log
-    has no checksum. With a wrong bit in the statistics, a task would lack a file without noticing it.
+    All tasks read a shared file. Delta's statistics also say which partitions a file has. They are not used, because the log
+    has no checksum: a flipped bit in the statistics could make a task skip a file that it needs.
     """
     directory = path.rpartition("/")[0]
     return int(directory.removeprefix(f"{PARTITION}=")) if directory else None
@@ -100,7 +101,7 @@ def _partition_of(path: str) -> int | None:
 def _is_staged(file: TableFile, attempts: Mapping[int, str]) -> bool:
     """Return whether a run staged this file.
 
-    Such a file has rows of one run, and its name begins with that run's attempt, if known.
+    A staged file has rows of one run, and its name begins with that run's attempt, if the attempt is known.
 
     ``attempts``: maps each run that is read to its attempt.
     """
@@ -168,11 +169,12 @@ def store_rows(
 
 
 def stage_snapshot(warehouse: str, state: JobState, run: CommittedRun, attempt: str, reports_of: Reports) -> LedgerRow:
-    """Stage the rows of a snapshot; return the ledger row that makes the snapshot valid, if it is appended next.
+    """Stage the rows of a snapshot; return the ledger row that makes the snapshot valid.
 
-    No table names the files yet. Raises `StorageError` (74) if a store cannot be read or a file cannot be written.
+    The snapshot is valid only if this row is appended as the ledger's next row. No table names the files yet. Raises
+    `StorageError` (74) if a store cannot be read or a file cannot be written.
     """
-    # The number of the SNAPSHOT row is the `_run` of its rows.
+    # The rows of the snapshot have the number of the SNAPSHOT row as their `_run`.
     number = state.rows + 1
     basis, stores = state.basis(run.spec.run), sorted(run.spec.binding.stores)
     files = tuple(

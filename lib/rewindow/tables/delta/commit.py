@@ -1,9 +1,10 @@
 """Commit files to Delta tables.
 
 A commit is identified by an application id and a version, and lands exactly once. The handle that has read the last version
-writes the next one. After an error, the log is read again to find out what has landed (`docs/internals/design.md`, "The commit").
+of the id writes the next one. After an error, the log is read again to find out which commits have landed
+(`docs/internals/design.md`, "The commit").
 
-Tables may only have features that direct access supports, because ignoring a feature breaks a table without an error.
+Only tables with features that direct access supports are accepted. Ignoring a feature would break a table without an error.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from rewindow.tables.delta.open_table import open_table
 
 Actions = Sequence[AddAction | RemoveAction]
 Retract = Callable[[str, DeltaTable], Actions]
-"""Takes a table's path and handle. Returns actions for the commit that also adds new files."""
+"""A function that gets a table's path and handle. It returns actions for the commit that also adds new files."""
 
 _ATTEMPTS = 8
 _LOOKS = 3
-"""How many times in a row the log must show a gap before the commit fails, because a stale handle or listing may show one."""
+"""A stale handle or listing may show a gap in the log. A commit fails only if the log shows a gap this many times in a row."""
 _CLOSED = 2**62
 """The version that closes an application id, because all other versions are lower."""
 
@@ -51,15 +52,15 @@ def commit_files(
 ) -> bool:
     """Add staged files to a table in exactly one Delta commit, which is identified by ``app_id`` and ``version``.
 
-    Return False if the commit was there before the call. The versions of an application id are ``after`` + 1, + 2, ...; without
-    files, an empty commit is made. Any process may repeat the call at any time.
+    Return False if the commit was there before the call. The versions of an application id are ``after`` + 1, ``after`` + 2,
+    and so on. If there are no files, an empty commit is made. Any process may repeat the call at any time.
 
-    ``table``: a freshly opened handle. ``retract``: returns actions that remove files in the same commit. ``closes``: the
-    application ids under which nothing may land any more, not even a commit in flight. ``fix``: what to do if a file is
-    missing, for the message.
+    ``table``: a freshly opened handle. ``retract``: returns actions that remove files in the same commit. ``closes``:
+    application ids under which no commit may land any more, not even one in flight. ``fix``: the advice in the message for a
+    missing file.
 
-    Raises `InvariantError` (70) if the version would leave a gap. Raises `StorageError` (74) if a file is missing or has another
-    size, if the table is missing or has features that this commit would break, or if the commit does not land.
+    Raises `InvariantError` (70) if the version would leave a gap. Raises `StorageError` (74) if a file is missing or has
+    another size, if the table is missing or has features that this commit would break, or if the commit does not land.
     """
     failure: Exception | None = None
     was_sent, was_missing, gaps = False, False, 0
@@ -69,13 +70,13 @@ def commit_files(
             table = open_table(path)
         if table is None:
             raise StorageError("table-gone", "the table {path} is gone: run or land again, which creates it", path=path)
-        # An earlier attempt may have landed although it raised an error, so the log is checked before a commit is sent.
+        # An earlier attempt may have landed although it raised an error. So the log is read before a commit is sent.
         last = table.transaction_version(app_id) or after
         if last >= version:
             return was_sent
         gaps = gaps + 1 if last != version - 1 else 0
         if gaps:
-            # The handle or the listing may be stale, also several times in a row.
+            # The handle or the listing may be stale, even several times in a row.
             if gaps < _LOOKS:
                 time.sleep(0.002 * 2**attempt)
                 continue
@@ -94,10 +95,10 @@ def commit_files(
             except StorageError:
                 if was_missing:
                     raise
-                # Another process may have published the files since, and `gc` may have deleted them, so the log is read again.
+                # Another process may have published the files since, and `gc` may have deleted them. So the log is read again.
                 was_missing = True
                 continue
-        # The files to remove are determined in each attempt, because another commit may have replaced them.
+        # Each attempt determines the files to remove anew, because another commit may have replaced them.
         others = retract(path, table) if retract else ()
         try:
             was_sent = True
@@ -109,7 +110,7 @@ def commit_files(
 
 
 def _without_unchanged(actions: Actions) -> list[AddAction | RemoveAction]:
-    """Leave out the actions for files that the commit would both remove and add, because these files stay."""
+    """Return the actions without those for files that the commit would both remove and add. Such files stay."""
     times = Counter(action.path for action in actions)
     return [action for action in actions if times[action.path] == 1]
 
@@ -123,8 +124,8 @@ def commit_actions(
 ) -> None:
     """Commit actions under an application id, through the handle that has read the id's last version.
 
-    ``closes``: see `commit_files`. Neither a return nor an exception shows whether the commit landed, so the caller must read
-    the log. The handle must not be used again.
+    ``closes``: see `commit_files`. Neither a normal return nor an exception shows whether the commit landed, so the caller
+    must read the log. The handle must not be used again.
     """
     is_done, transactions = False, {app_id: version, **dict.fromkeys(closes, _CLOSED)}
     try:
@@ -137,7 +138,7 @@ def commit_actions(
                 commit_properties=CommitProperties(
                     app_transactions=[Transaction(name, number) for name, number in transactions.items()]
                 ),
-                # Delta lists the whole log to remove expired commits, so only one in `CLEANED_EVERY` commits does that.
+                # To remove expired commits, Delta lists the whole log. So only one in `CLEANED_EVERY` commits removes them.
                 post_commithook_properties=PostCommitHookProperties(
                     cleanup_expired_logs=None if (table.version() + 1) % CLEANED_EVERY == 0 else False
                 ),
@@ -149,17 +150,17 @@ def commit_actions(
 
 def _was_appended(table: DeltaTable, actions: Actions, transactions: Mapping[str, int]) -> bool:
     """Write a commit without delta-rs. Return False if the commit is not an append, or if another commit came first."""
-    # delta-rs lists the log and builds the table's state twice for each commit; an append needs neither (ADR-124).
+    # For each commit, delta-rs lists the log and builds the table's state twice. An append needs neither (ADR-124).
     if not isinstance(table, Handle) or not is_append(actions, table.path, table):
         return False
-    # On a disk, this is always False. There, delta-rs writes every commit with which a checkpoint is due.
+    # On a disk, this is always false, because delta-rs writes every commit with which a checkpoint is due there.
     is_due = is_checkpoint_due(table.path, table)
     if table.log_copy is not None:
         table.log_copy.note_sent()
     try:
         append_commit(table.path, table, actions, transactions)
     except FileExistsError:
-        # Another commit has this number. delta-rs reads that commit, and decides whether the two conflict.
+        # Another commit has this number. delta-rs reads that commit and decides whether it conflicts with this one.
         return False
     if is_due:
         table.write_checkpoint()
@@ -167,7 +168,7 @@ def _was_appended(table: DeltaTable, actions: Actions, transactions: Mapping[str
 
 
 def add_actions(folder: Folder, files: Sequence[StagedFile], partition_by: Sequence[str], fix: str) -> list[AddAction]:
-    """Return the actions that add staged files to a table that is partitioned by these columns.
+    """Return the actions that add staged files to a table that is partitioned by ``partition_by``.
 
     Raises `StorageError` (74) with the advice ``fix`` if a file is missing or has another size.
     """
@@ -191,7 +192,7 @@ def add_actions(folder: Folder, files: Sequence[StagedFile], partition_by: Seque
 
 
 def file_stats(rows: pa.Table, bounded: Iterable[str]) -> dict[str, Any]:
-    """Return Delta's statistics of a file: null counts of all columns, and bounds of the ``bounded`` columns that have values."""
+    """Return Delta's statistics of a file: null counts of all columns, and bounds of ``bounded`` columns that have values."""
     bounds = {name: pc.min_max(rows[name]).as_py() for name in bounded}
     return {
         "numRecords": rows.num_rows,

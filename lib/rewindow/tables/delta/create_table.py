@@ -1,12 +1,13 @@
-"""Create a Delta table, or check that an existing table is the job's: its columns, its owner, and the ledger of its rows.
+"""Create a Delta table, or check that an existing one belongs to the job: its columns, its owner, the ledger of its rows.
 
-The application id of a publication contains the identity of its ledger. So a table in which a ledger has published nothing must
-have no rows. If there are rows, they are of a ledger that was deleted, and adding others would mix two histories (ADR-75).
+The application id of a publication contains the identity of its ledger. A table to which the ledger has published nothing
+must have no rows. If it has rows, they come from a ledger that was deleted, and adding rows would mix two histories (ADR-75).
 
-A ledger works only if no two writers can commit the same version. On a disk, delta-rs links a finished file to its name, which
-fails if the name exists. A bucket needs a conditional put (``If-None-Match``). A store that ignores the condition lets several
-writers commit the same version, without an error. delta-rs checks for the version before it puts, so only concurrent writers
-reveal such a store. So a store is probed before the first ledger of a warehouse is created there.
+A ledger works only if no two writers can commit the same version. On a disk, delta-rs links a finished file to its name,
+which fails if the name exists. A bucket needs a conditional put (``If-None-Match``). A store that ignores the condition lets
+several writers commit the same version, without an error. delta-rs checks for the version before it puts, so only concurrent
+writers reveal such a store. So before the first ledger of a warehouse is created in a store, the store is tested with
+concurrent writers.
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ from rewindow.tables.delta.table_rows import files_of_job, read_file, table_file
 from rewindow.tables.shared.publications import SHARED_TABLES, publication_id, unknown_rows
 
 OWNER = "rewindow.job"
-"""The table property that names the only job that writes the table."""
+"""The table property that names a job as the only one that writes the table."""
 SHORT_LOG = {"delta.logRetentionDuration": "interval 7 days"}
-"""A property of rewindow's own tables. Their old versions are never read, and a short log is listed faster in each commit."""
+"""The properties of rewindow's own tables. Nobody reads old versions of these tables, and each commit lists a short log
+faster."""
 
 
 def create_table(
@@ -51,9 +53,9 @@ def create_table(
     *,
     configuration: Mapping[str, str] | None = None,
 ) -> DeltaTable:
-    """Return the table; create it if it does not exist. If two processes create it at once, both return the same table.
+    """Return the table, and create it if it is missing. If two processes create it at once, both return the same table.
 
-    Raises `CheckpointError` (76) if it exists with other columns, `StorageError` (74) if it cannot be created.
+    Raises `CheckpointError` (76) if the table exists with other columns, `StorageError` (74) if it cannot be created.
     """
     table = open_table(path, may_lag=True)
     if table is None:
@@ -65,7 +67,7 @@ def create_table(
                 mode="ignore",
                 partition_by=list(partition_by),
                 configuration={CHECKPOINT_INTERVAL: checkpoint_interval(path), **(configuration or {})},
-                # With retries, the slower of two processes would create the table again, as version 1 with another id.
+                # If delta-rs retried, the slower of two processes would create the table again, as version 1 with another id.
                 commit_properties=CommitProperties(max_commit_retries=0),
                 # Delta does not know the properties that only rewindow uses.
                 raise_if_key_not_exists=False,
@@ -87,16 +89,16 @@ def create_table(
 
 
 def adopt_table(path: str, table: DeltaTable, schema: pa.Schema, owner: Mapping[str, str]) -> None:
-    """Give an empty table, left by an attempt that published nothing, other columns and properties.
+    """Change columns and properties of an empty table that was left by an attempt which published nothing.
 
-    Does nothing if the table has them already, if its partitioning differs, or if another process commits first. `create_table`
-    then reports what does not fit.
+    Does nothing if the table already has these columns and properties, if its partitioning differs, or if another process
+    commits first. `create_table` then reports what does not fit.
     """
     if _column_types(DeltaSchema.from_arrow(schema)) != _column_types(table.schema()):
         with suppress(DeltaError, OSError, ValueError):
             table.create_write_transaction(
                 [],
-                # Only the mode `overwrite` replaces the columns. There are no rows to overwrite.
+                # Only the mode `overwrite` replaces the columns. The table has no rows that it could overwrite.
                 mode="overwrite",
                 schema=DeltaSchema.from_arrow(schema),
                 partition_by=table.metadata().partition_columns,
@@ -116,7 +118,7 @@ def _check_columns(path: str, table: DeltaTable, schema: pa.Schema, partition_by
         check_layout(path, actual)
         raise other_columns(path, [*actual.items()], [*wanted.items()])
     found_partitions = table.metadata().partition_columns
-    # A changelog that an earlier version created stays partitioned. Each of its files has rows of one task (ADR-109).
+    # A changelog that an earlier version created stays partitioned. Each file in it has rows of one task (ADR-109).
     if found_partitions != list(partition_by) and found_partitions != [PARTITION]:
         raise CheckpointError(
             "table-partitioned-otherwise",
@@ -137,7 +139,7 @@ _SCHEMA = pa.schema([("probe", pa.string())])
 
 
 def check_store(path: str) -> None:
-    """Probe a store by letting writers compete for the versions of a temporary table beside ``path``. Skips local folders.
+    """Test a store: let writers compete for the versions of a temporary table beside ``path``. Skips local folders.
 
     Raises `ConfigError` (78) if several writers committed the same version.
     """
@@ -160,7 +162,7 @@ def check_store(path: str) -> None:
 
 
 def _winners(probe: str, turn: int) -> int:
-    """Return for how many concurrent writers the commit of the next version succeeded."""
+    """Let writers commit the same next version of a table at once; return how many of them succeeded."""
     start = Barrier(_WRITERS)
 
     def write(writer: int) -> bool:
@@ -193,7 +195,7 @@ def is_published(table: DeltaTable, job: str, state: JobState, branch: str, targ
 def check_claim(
     warehouse: str, table: DeltaTable, job: str, state: JobState, branch: str, target: str, path: str
 ) -> None:
-    """Check that a table has no rows of the job if the job's ledger has published none. Raises `CheckpointError` (76)."""
+    """Raise `CheckpointError` (76) if a table has rows of the job, but the job's ledger has published none to it."""
     root = table_path(warehouse, path)
     if not is_published(table, job, state, branch, target, path) and _has_rows(root, table, path, job):
         reset = f"start over, which empties the job's tables: `rewindow reset {job}`"
@@ -220,7 +222,10 @@ def check_owner(path: str, table: DeltaTable | None, job: str) -> None:
 
 
 def check_owners(warehouse: str, job: str, tables: Iterable[TableSpec]) -> None:
-    """Raise `ConfigError` (78) if an existing table belongs to another job. Tables that were only created are ignored."""
+    """Raise `ConfigError` (78) if an existing table belongs to another job.
+
+    Tables that were created but never written are ignored.
+    """
     for spec in tables:
         path = table_path(warehouse, spec.path)
         table = open_table(path)
@@ -229,12 +234,12 @@ def check_owners(warehouse: str, job: str, tables: Iterable[TableSpec]) -> None:
 
 
 def _has_rows(root: str, table: DeltaTable, path: str, job: str) -> bool:
-    """Return whether a table has files. If several jobs write the table, return whether it has rows of this job."""
+    """Return whether a table has files or, if several jobs write the table, whether it has rows of this job."""
     column, has_files = SHARED_TABLES.get(path), bool(table_files(root, table))
     if column is None or not has_files:
         return has_files
     schema, folder = table_schema(table), Folder(root)
-    # A feed may have the same name as the job, but rows of feeds have no run.
+    # A feed may have the same name as the job, but a feed's rows have no run.
     is_own = (pc.field(column) == job) & pc.field("_run").is_valid()
     files = files_of_job(root, table, column, job)
     return any(read_file(folder, file, schema).filter(is_own).num_rows for file in files)

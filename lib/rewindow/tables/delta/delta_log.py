@@ -1,14 +1,14 @@
 """Read and write the log of a Delta table without delta-rs, where that is faster.
 
-Single files show whether a log has changed, so its folder is not listed. `LogCopy` copies the end of a bucket's log to a local
-folder: the last checkpoint and the commits since. delta-rs reads the copy like any log on a disk. In the bucket, it would request
-each commit two or three times (ADR-126).
+A look at single files is enough to see whether a log has changed, so the log's folder is not listed. `LogCopy` copies the end
+of a bucket's log to a local folder: the last checkpoint and the commits since. delta-rs reads the copy like any log on a
+disk. From the bucket, it would request each commit two or three times (ADR-126).
 
-Append commits only add files and record transactions. Nearly all commits are of this kind. They are written and read here,
-because delta-rs lists the log twice for each commit, and builds the table's state twice (ADR-124). A commit is a file whose name
-is the next number. As in delta-rs, the file is created only if it is absent. That is done with link(2) on a local disk, and with
-a conditional put in a bucket. In a bucket, commits that also remove files are written here, too, because opening a table costs
-dozens of requests.
+Append commits only add files and record transactions. Nearly all commits are of this kind. This module writes and reads them
+itself, because delta-rs lists the log twice for each commit, and builds the table's state twice (ADR-124). A commit is a file
+whose name is the next number. As in delta-rs, the file is created only if it is absent: with link(2) on a local disk, and
+with a conditional put in a bucket. In a bucket, this module also writes commits that remove files, because opening a table
+with delta-rs costs dozens of requests.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def is_in_bucket(path: str, version: int) -> bool:
 
 
 def transactions_of(path: str, versions: range) -> dict[str, int | None] | None:
-    """Return the application ids in the commits of these versions, with their last versions; None if a commit is unreadable.
+    """Return the last version of each application id in the commits ``versions``; None if one of them is unreadable.
 
     This is faster than delta-rs, which would search the whole log for an id.
     """
@@ -71,7 +71,7 @@ def transactions_of(path: str, versions: range) -> dict[str, int | None] | None:
 
 
 def oldest_commit(path: str) -> int:
-    """Return the oldest version whose commit a log's folder has. Raises `StorageError` (74) if a commit is an empty file."""
+    """Return the oldest version whose commit is in a log's folder. Raises `StorageError` (74) if a commit is an empty file."""
     try:
         with os.scandir(f"{path}/_delta_log") as entries:
             commits = {int(entry.name[:20]): entry for entry in entries if COMMIT_FILE.fullmatch(entry.name)}
@@ -84,7 +84,10 @@ def oldest_commit(path: str) -> int:
 
 
 def has_newer(path: str, version: int) -> bool:
-    """Return whether a log has a newer commit than ``version``. Raises `StorageError` (74) if a newer one is an empty file."""
+    """Return whether a log has a newer commit than ``version``.
+
+    Raises `StorageError` (74) if a newer commit is an empty file.
+    """
     newer = version
     while (mark := file_mark(path, newer + 1)) is not None:
         newer += 1
@@ -103,7 +106,7 @@ def changed_at(path: str) -> int:
 
 
 def file_mark(path: str, version: int) -> FileMark | None:
-    """Return the identity of a commit's file; None if the file does not exist. In a bucket, every file is assumed to exist."""
+    """Return the identity of a commit's file; None if it does not exist. In a bucket, every file is assumed to exist."""
     if is_uri(path):
         return _IN_BUCKET
     try:
@@ -127,7 +130,7 @@ class LogCopy:
 
     @property
     def is_there(self) -> bool:
-        """Whether the folder still exists. If copy and handle are garbage in one cycle, the handle's release finds it removed."""
+        """Whether the folder still exists. If the copy and a handle are collected in one cycle, the folder may go first."""
         return self._removal.alive
 
     def begin(self) -> bool:
@@ -135,10 +138,11 @@ class LogCopy:
 
         Return False if commits are missing or a checkpoint has several files.
 
-        Raises `StorageError` (74) if an earlier commit than the newest is gone, OSError if a request fails.
+        Raises `StorageError` (74) if a commit before the newest one is gone, OSError if a request fails.
         """
         hint = self._hint()
-        # The hint may be outdated, and commits after its checkpoint may have been cleaned up. The list shows newer checkpoints.
+        # The hint (`_last_checkpoint`) may be outdated, and commits after its checkpoint may have been cleaned up. A listing
+        # shows newer checkpoints.
         names = list(self._objects.names_after("_delta_log", f"{hint:020}." if hint is not None else ""))
         if any(_OTHER_CHECKPOINT.fullmatch(name) and not _WHOLE_CHECKPOINT.fullmatch(name) for name in names):
             return False
@@ -156,12 +160,12 @@ class LogCopy:
             for version in commits:
                 self._copy(_commit_file(version))
         except FileNotFoundError:
-            # Delta has cleaned up the file since it was listed.
+            # Delta has cleaned up the file after it was listed.
             return False
         return True
 
     def note_sent(self) -> None:
-        """Record that this process has sent a commit. The next `read_on` reads that commit, and does not request another."""
+        """Record that this process has sent a commit. The next `read_on` requests only that commit, and none after it."""
         self._is_sent = True
 
     def read_on(self, version: int) -> None:
@@ -174,12 +178,12 @@ class LogCopy:
                 self._copy(_commit_file(version))
 
     def publish_checkpoint(self, version: int) -> None:
-        """Copy the checkpoint that delta-rs has written in this folder to the bucket, then the hint to it. Raises OSError."""
+        """Copy a checkpoint that delta-rs wrote in this folder to the bucket, then `_last_checkpoint`. Raises OSError."""
         for name in (_checkpoint_file(version), HINT):
             self._objects.put(f"_delta_log/{name}", (self._log / name).read_bytes())
 
     def _hint(self) -> int | None:
-        """Return the version of the checkpoint that the file `_last_checkpoint` names; None unless it is in one file."""
+        """Return the version of the checkpoint that `_last_checkpoint` names; None if the checkpoint is not a single file."""
         try:
             said = json.loads(self._read(HINT))
             return int(said["version"]) if said.get("parts") is None else None
@@ -206,15 +210,15 @@ CHECKPOINT_INTERVAL = "delta.checkpointInterval"
 CLEANED_EVERY = 100
 """Delta lists the whole log to find expired commits, so they are removed at most once in this many commits."""
 
-_DEFAULT_INTERVAL = 100  # of delta-rs
+_DEFAULT_INTERVAL = 100  # the interval of delta-rs
 _INTERVAL, _BUCKET_INTERVAL = "10", "3"
 """After how many commits a new table gets a checkpoint, on a disk and in a bucket.
 
-Opening a table reads the commits since its last checkpoint. That takes 4 ms with an interval of 10 commits, and 15 ms or more
-with the 100 of delta-rs. In a bucket, each commit takes one request, and a checkpoint two.
+Opening a table reads the commits since its last checkpoint. With an interval of 10 commits, that takes 4 ms. With the
+interval of delta-rs, 100 commits, it takes 15 ms or more. In a bucket, each commit takes one request, and a checkpoint two.
 """
 _LAST_WRITER, _ONLY_READER = 2, 1
-"""The highest writer version, and the only reader version, without features that an append has to respect."""
+"""The highest writer version and the only reader version without features that an append has to respect."""
 _HARMLESS = {
     CHECKPOINT_INTERVAL,
     "delta.appendOnly",
@@ -224,19 +228,19 @@ _HARMLESS = {
 }
 """The properties of Delta that concern neither an append nor its files."""
 _SIMPLE_PATH = re.compile(r"[\w./=-]+", re.ASCII)
-"""Paths that URL encoding does not change."""
+"""Matches paths that URL encoding does not change."""
 _SIMPLE = {"commitInfo", "txn", "add"}
 
 
 class AppendCommit(NamedTuple):
-    """The content of an append commit: from application ids to their versions, and the ``add`` actions of its files."""
+    """The content of an append commit: the version of each application id, and the ``add`` actions of its files."""
 
     transactions: dict[str, int]
     adds: list[dict[str, Any]]
 
 
 def read_appends(path: str, first: int) -> list[AppendCommit] | None:
-    """Return the commits of a log on disk from version ``first`` on; None if one is not an append commit or is unreadable."""
+    """Return the commits of a log on disk from version ``first`` on; None if one of them is no append or is unreadable."""
     commits: list[AppendCommit] = []
     while True:
         try:
@@ -273,8 +277,9 @@ def _parse(text: bytes) -> AppendCommit | None:
 def is_append(actions: Sequence[AddAction | RemoveAction], path: str, table: DeltaTable) -> bool:
     """Return whether `append_commit` may write a commit. Otherwise delta-rs must write it.
 
-    delta-rs must write a commit if a feature or property of the table may concern it, or if the removal of expired commits is
-    due with it. On a disk, delta-rs must also write a commit that removes files, or with which a checkpoint is due.
+    delta-rs must write a commit if a feature or property of the table may concern the commit, or if expired commits are to be
+    removed with it. On a disk, delta-rs must also write commits that remove files, and commits with which a checkpoint is
+    due.
     """
     # In a bucket, delta-rs needs dozens of requests, so commits that remove files are written here, too.
     written = (AddAction, RemoveAction) if is_uri(path) else AddAction
@@ -300,7 +305,8 @@ def checkpoint_interval(path: str) -> str:
 def is_checkpoint_due(path: str, table: DeltaTable) -> bool:
     """Return whether a checkpoint is due with the commit after the version that a handle has read."""
     interval = int(table.metadata().configuration.get(CHECKPOINT_INTERVAL, _DEFAULT_INTERVAL))
-    # In a bucket, the versions with a checkpoint differ from table to table, so that no run writes the checkpoints of all tables.
+    # In a bucket, the versions that get a checkpoint differ from table to table. So no run writes the checkpoints of all
+    # tables.
     shift = crc32(path.encode()) if is_uri(path) else 0
     return (table.version() + 2 + shift) % interval == 0
 
@@ -310,8 +316,8 @@ def append_commit(
 ) -> None:
     """Write a commit as the version after the one that a handle has read.
 
-    Raises FileExistsError if another commit has that number, OSError if the write fails. After an OSError, only the log shows
-    whether the commit landed.
+    Raises FileExistsError if another commit has that version, OSError if the write fails. After an OSError, only the log
+    shows whether the commit landed.
     """
     info = {
         "timestamp": time.time_ns() // 1_000_000,
@@ -355,7 +361,7 @@ def _remove(action: RemoveAction) -> dict[str, Any]:
 
 
 def _link_if_absent(path: str, data: bytes) -> None:
-    """Create a file that appears with all its bytes. Raises FileExistsError. A process that dies leaves only a hidden draft."""
+    """Create a file that appears with all its bytes. Raises FileExistsError. A process that dies leaves a hidden draft."""
     folder, name = os.path.split(path)
     draft = f"{folder}/.{name}.{uuid4().hex}.tmp"
     try:

@@ -1,11 +1,10 @@
 """Compare tables of files key by key, and hash the content of a branch.
 
-Both tables are split into partitions by key, so that all rows of a key, of both tables, are in the same partition. One partition
-at a time is in memory, and the others are in local temporary files, so the tables may have any size.
+Both tables are split into partitions by key. All rows of a key are in the same partition of both tables. One partition at a
+time is in memory, and the others are in local temporary files, so the tables may have any size.
 
-The content hash of a store covers its current keys and values. The content hash of the metrics covers their totals and extrema
-over the branch. So the number of runs does not matter. One run and a thousand runs over the same epochs have the same hashes
-(L2).
+The content hash of a store covers its current keys and values. The content hash of the metrics covers their totals and
+extrema over the branch. So one run and a thousand runs over the same epochs have the same hashes (L2).
 """
 
 from __future__ import annotations
@@ -60,12 +59,12 @@ def compare_tables(
     rows = max(count_rows(path) for path in (first, second))
     with closing(
         partition_pairs(first_rows, second_rows, keys, rows)
-    ) as pairs:  # closing it removes the temporary files, even after an error
+    ) as pairs:  # closing the generator removes the temporary files, even after an error
         return compare_pairs(pairs, keys, samples=samples)
 
 
 def unstored_partition(target: str) -> list[str]:
-    """Return the columns that files of a target may lack. Older changelogs have the partition only in names of directories."""
+    """Return the columns that files of a target may lack. In older changelogs, only directory names have the partition."""
     return [PARTITION] if target.startswith(CHANGELOG) else []
 
 
@@ -81,10 +80,11 @@ def staged_rows(root: str, reports: Sequence[TaskReport], target: str) -> pa.Tab
 def partition_pairs(
     first: pa.RecordBatchReader, second: pa.RecordBatchReader, keys: Sequence[str], rows: int, level: int = 1
 ) -> Generator[tuple[pa.Table, pa.Table], None, None]:
-    """Yield pairs of a partition of the first table and the same partition of the second.
+    """Yield pairs: a partition of the first table, and the same partition of the second.
 
-    ``rows``: about how many rows the larger table has. ``level``: how often the rows were split; each level splits differently.
-    Raises `LimitError` (71) if the disk of temporary files is full, `StorageError` (74) for other errors of that disk.
+    ``rows``: about how many rows the larger table has. ``level``: how often the rows were split before; each level splits
+    them differently. Raises `LimitError` (71) if the disk of temporary files is full, `StorageError` (74) for other errors of
+    that disk.
     """
     count = min(_FILES, -(-rows // PARTITION_ROWS)) if keys else 1
     if count <= 1:
@@ -97,12 +97,12 @@ def partition_pairs(
             files = [side / str(number) for side in pair]
             with pa.OSFile(str(files[0])) as first_file, pa.OSFile(str(files[1])) as second_file:
                 readers = pa.ipc.open_stream(first_file), pa.ipc.open_stream(second_file)
-                # If a split leaves all rows in one partition, they have one key or only a few. Such rows are not split again.
+                # If a split leaves all rows in one partition, they have only one or a few keys. Such rows are not split again.
                 yield from partition_pairs(*readers, keys, most if most < rows else 0, level + 1)
 
 
 def _split(reader: pa.RecordBatchReader, keys: Sequence[str], folder: Path, count: int, level: int) -> list[int]:
-    """Write rows to files that are named by the number of the partition; return the number of rows in each file."""
+    """Write rows to one file per partition, named by its number; return the number of rows in each file."""
     rows = np.zeros(count, dtype=np.int64)
     try:
         folder.mkdir()
@@ -129,7 +129,7 @@ def _split(reader: pa.RecordBatchReader, keys: Sequence[str], folder: Path, coun
 
 
 def _words(batch: pa.RecordBatch, keys: Sequence[str], level: int) -> Words:
-    """Return a 64-bit hash of each row's key that spreads keys evenly."""
+    """Return an evenly distributed 64-bit hash of each row's key, which differs by ``level``."""
     rows = np.full(batch.num_rows, level, dtype=np.uint64)
     for name in keys:
         rows = (rows ^ _column_words(batch[name])) * _ODD
@@ -155,9 +155,9 @@ def _column_words(column: pa.Array) -> Words:
 
 
 def branch_hashes(warehouse: str, state: JobState, name: str, reports: Reports) -> dict[str, str]:
-    """Return the content hash of each target of a branch, by target. Everything must be published.
+    """Return the content hash of each target of a branch, by target. All runs of the branch must be published.
 
-    A dropped branch has no hashes. Its stores have none if `gc` has deleted the state after the branch's last run.
+    A dropped branch has no hashes. A store has none if `gc` has deleted the state after the branch's last run.
 
     Raises `StorageError` (74) if a table cannot be read or a changelog was altered.
     """

@@ -1,8 +1,8 @@
 """Find drift: published tables that were altered outside rewindow (RESTORE, DELETE, a drop, rewritten or deleted files).
 
 A table should contain the rows of the runs that were published to it, and the COMMIT row of each run states their number.
-`find_drift` compares files and, where that is not enough, rows. So it also finds an UPDATE that keeps every count.
-`check_published` is the cheap check of every command.
+`find_drift` compares files and, where that is not enough, rows. So it also finds an UPDATE that changes no number of rows.
+`check_published` is the cheap check that every command makes.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from rewindow.tables.shared.drift import Drift, difference_of, repeatable
 from rewindow.tables.shared.publications import SHARED_TABLES, Due, Reports, due_rows, net
 
 Digest = Callable[[pa.Table], str]
-"""Returns the digest of rows, as in `StagedFile.rows_digest`."""
+"""A function that returns the digest of rows, as in `StagedFile.rows_digest`."""
 
 
 class Files:
     """The staged files of runs, and whether each file is unchanged. Each file is checked once.
 
-    ``digest``: compares the rows of runs whose staged files are gone. Without it, only the number of these rows is compared.
+    ``digest`` is used to compare the rows of runs whose staged files are gone. If it is None, only the number of these rows
+    is compared.
     """
 
     def __init__(self, warehouse: str, reports: Reports, digest: Digest | None = None) -> None:
@@ -57,9 +58,9 @@ class Files:
         return [file for report in self.reports(run) or () for file in report.files if file.target == target]
 
     def are_whole(self, run: CommittedRun, target: str, path: str) -> bool:
-        """Return whether a run's files for a target are intact.
+        """Return whether the files that a run staged for a target are intact.
 
-        Each file must be in the folder of the table at ``path`` or, if it is missing there, in the folder where it was staged.
+        A file must be in the folder of the table at ``path`` or, if it is missing there, in the folder where it was staged.
         """
         if self.reports(run) is None:
             return False
@@ -96,10 +97,10 @@ def find_drift(warehouse: str, job: str, state: JobState, branch: str, files: Fi
 
 
 def _stuck(state: JobState, due: Due, published: int, files: Files) -> str | None:
-    """Describe why publications that a table lacks can never be made; None if they can.
+    """Describe why the publications that a table lacks can never be made; None if they can be made.
 
-    The files of a run are gone, and `republish` does not repeat the run, because no branch needs it. Such a table was created
-    again by a `republish` that was interrupted, or whose branch was dropped.
+    They cannot be made if the files of a run are gone, and `republish` does not repeat the run, because no branch needs it.
+    There are such tables if a `republish` that created the table again was interrupted, or if the table's branch was dropped.
     """
     if published == len(due.publications):
         return None
@@ -151,9 +152,9 @@ def _drift(
 
 
 def _is_other(run: CommittedRun, due: Due, staged: Sequence[StagedFile], rows: pa.Table, digest: Digest | None) -> bool:
-    """Return whether a run's rows in ``rows`` have another digest than the rows of these staged files, which are gone."""
+    """Return whether a run's rows in ``rows`` have another digest than those it staged in files that are gone (``staged``)."""
     columns = run.spec.binding.tables.get(due.target, due.table).columns
-    # Values of other types have other digests. So nothing is compared if the table's columns have changed since the run.
+    # Values of other types have other digests. So if the table's columns have changed since the run, no digests are compared.
     if digest is None or not all(column in due.table.columns for column in columns):
         return False
     own = rows.filter(pc.field("_run") == run.spec.run).select([column.name for column in columns])
@@ -161,7 +162,7 @@ def _is_other(run: CommittedRun, due: Due, staged: Sequence[StagedFile], rows: p
 
 
 def _rows_of(folder: Folder, files: Sequence[TableFile], schema: pa.Schema, due: Due, job: str) -> pa.Table:
-    """Return the rows of these files; of a table that several jobs write, only this job's rows."""
+    """Return the rows of these files. If several jobs write the table, return only this job's rows."""
     rows = pa.concat_tables([schema.empty_table(), *(read_file(folder, file, schema) for file in files)])
     column = SHARED_TABLES.get(due.table.path)
     if column is None:

@@ -57,17 +57,17 @@ class DeltaFeedTables:
     def __init__(self, warehouse: str, ledgers: LandingLedgers | None = None, digest: Digest | None = None) -> None:
         """Bind to a folder or URI. Nothing is read or created.
 
-        ``ledgers``: landing ledgers to share with other readers of the warehouse. ``digest``: compares rows of another job's
-        output with what was published, if files of the output were rewritten.
+        ``ledgers``: landing ledgers to share with other readers of the warehouse. ``digest``: used to compare the rows of
+        another job's output with what was published, if files of the output were rewritten.
         """
         self._digest = digest
         self.warehouse = warehouse.rstrip("/")
         self._ledgers = ledgers or LandingLedgers(self.warehouse)
         self._timestamps = LandedTimes()
         self._published: dict[str, tuple[LedgerRow, dict[str, Mark | None]]] = {}
-        """By feed: the last ledger row that was published, and the last commit of each table after that, by path.
+        """By feed: the last ledger row that was published, and each table's last commit after that publication, by path.
 
-        Nothing is to be published until one of these changes.
+        There is nothing to publish until one of these changes.
         """
 
     def state(self, feed: str) -> Sequence[LedgerRow]:
@@ -75,7 +75,7 @@ class DeltaFeedTables:
         return self._ledger(feed).read()
 
     def append(self, feed: str, *rows: LedgerRow) -> bool:
-        """Append rows in one commit. Return False if another writer's rows have their numbers."""
+        """Append rows in one commit. Return False if another writer has already appended rows with their numbers."""
         ledger = self._ledger(feed)
         if (rows_to_keep := ledger.to_keep()) is not None:
             ledger.keep_fold(len(rows_to_keep), progress_lines(rows_to_keep))
@@ -84,8 +84,9 @@ class DeltaFeedTables:
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
         """Create the quarantine, and check that files can be added to the log tables that exist.
 
-        Logs are created later, by `publish`, so that a landing that fails leaves no columns behind. Raises `CheckpointError` (76)
-        for a log with other columns or rows of another ledger, `StorageError` (74) for a table that cannot be written.
+        Logs are created later, by `publish`, so a landing that fails leaves no log with its columns behind. Raises
+        `CheckpointError` (76) for a log with other columns or rows of another ledger, `StorageError` (74) for a table that
+        cannot be written.
         """
         ledger = identity(self.state(feed))
         for topic, schema in logs.items():
@@ -123,18 +124,18 @@ class DeltaFeedTables:
             self._published[feed] = rows[-1], {path: self._mark(path) for path in paths}
 
     def _mark(self, path: str) -> Mark | None:
-        """Return the last commit to a table of the warehouse; None if there is no table, or its last commit is unknown."""
+        """Return the last commit of a table of the warehouse; None if there is no table, or if its last commit is unknown."""
         return mark_of(open_table(table_path(self.warehouse, path)))
 
     def publish_steps(self, feed: str, lost: list[LostRows] | None = None) -> Iterator[str]:
         """Publish as `publish` does; yield the name of each commit before making it.
 
-        ``lost``: lost files of the quarantine are added to this list, and are never published. Without it, the quarantine keeps
-        waiting for them and the files after them.
+        ``lost``: lost files of the quarantine are added to this list, and are never published. If it is None, neither the
+        lost files nor the files after them are published to the quarantine.
 
-        Raises `StorageError` (74) if a staged file of a log is gone, `CheckpointError` (76) if a table has other columns. If a
-        later generation keeps no landing of a generation, its files may be gone. They are left out then, because no run reads
-        them.
+        Raises `StorageError` (74) if a staged file of a log is gone, `CheckpointError` (76) if a table has other columns. If
+        a later generation keeps no landing of an earlier one, files of the earlier one may be gone. These are left out,
+        because no run reads them.
         """
         rows = self.state(feed)
         made = made_by(rows)
@@ -150,12 +151,13 @@ class DeltaFeedTables:
                 table, app_id = create_log(path, LogSchema.from_json(schema)), log_id(ledger, feed, number)
                 check_log_claim(path, table, ledger, feed)
                 published = table.transaction_version(app_id) or 0
-                # The stored fold leaves out published landings. They are needed only if the table went back to an older version.
+                # The stored state of the ledger (its fold) does not contain published landings. They are needed only if the
+                # table went back to an older version.
                 if max(published, kept) < each.through:
                     bodies = made_by(rows, is_whole=True)[index].bodies
                 landed = {body["landing"]: body["files"].get(topic, ()) for body in bodies}
                 named = max(landed, default=each.through)
-                # If the ledger has more rows by now, another `land` has published since.
+                # If the ledger has more rows by now, another `land` has published them.
                 if published > named and len(self.state(feed)) == len(rows):
                     raise more_landings(path, feed, published, named)
                 if not (is_replaced and _is_gone(path, landed, max(published, kept))):
@@ -172,10 +174,10 @@ class DeltaFeedTables:
         numbers: list[int],
         lost: list[LostRows] | None,
     ) -> Iterator[str]:
-        """Publish the rows that a generation's landings sent to the quarantine.
+        """Publish to the quarantine the rows that a generation's landings rejected.
 
-        ``numbers``: the generations so far that had such rows; this generation is added. The first publication of a ledger
-        removes the feed's rows of a deleted ledger from the quarantine. ``lost``: see `publish_steps`.
+        ``numbers``: the earlier generations with such rows; this generation is added. The first publication of a ledger
+        removes from the quarantine the feed's rows that come from a deleted ledger. ``lost``: see `publish_steps`.
         """
         refused = refused_files(made.bodies)
         if not refused and not made.refused:
@@ -233,7 +235,7 @@ class DeltaFeedTables:
     def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:
         """Delete the files of attempts that can never land.
 
-        Raises `CheckpointError` (76) if a table names such a file, because the ledger has lost the landing that added the file.
+        Raises `CheckpointError` (76) if a table names such a file. The ledger has then lost the landing that added the file.
         """
         roots = {self.roots(feed, topic)[0] for topic in topics} | {table_path(self.warehouse, QUARANTINE)}
         left = {root: _files_of(root, frozenset(attempts)) for root in sorted(roots)}
@@ -264,7 +266,7 @@ def refused_files(bodies: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[
 def _without_lost(
     folder: Folder, files: Mapping[int, Sequence[Mapping[str, Any]]], lost: list[LostRows] | None
 ) -> dict[int, Sequence[Mapping[str, Any]]]:
-    """Return the files without those that are gone or have another size. See `DeltaFeedTables.publish_steps` for ``lost``."""
+    """Return ``files`` without those that are gone or have another size. ``lost``: see `DeltaFeedTables.publish_steps`."""
     found: dict[int, Sequence[Mapping[str, Any]]] = {}
     for number, some in files.items():
         facts = {file["path"]: folder.facts(file["path"]) for file in some}
@@ -296,13 +298,14 @@ def _publish(
     fix: str,
     retract: Retract | None = None,
 ) -> Iterator[str]:
-    """Add the files that a table lacks; yield the name of each commit before making it. A commit may add several numbers.
+    """Add the files that a table lacks; yield the name of each commit before making it.
 
-    ``files``: maps the numbers ``before`` + 1, + 2, ... to the files of each number. ``label``: names the table in the yielded
-    names. ``fix``: what to do if a file is gone, for the message. ``retract``: returns actions that the first commit also makes.
+    ``files`` maps the numbers ``before`` + 1, ``before`` + 2, and so on to the files of each number. A commit may add the
+    files of several numbers. ``label`` names the table in the yielded names. ``fix`` is the advice in the message for a file
+    that is gone. ``retract`` returns actions that the first commit also makes.
 
-    The version of a commit's application id is the last number that the commit adds. The handle that has read the last number
-    in the table also writes the commit, so no number is added twice.
+    The version of a commit's application id is the last number that the commit adds. The commit is written with the handle
+    that has read the last number in the table, so no number is added twice.
     """
     failure: Exception | None = None
     attempts = 0
@@ -324,7 +327,7 @@ def _publish(
         table = existing_table(path)
         now = table.transaction_version(app_id) or before
         if now == reached and isinstance(failure, StorageError):
-            # A staged file is gone, and no other process has published it.
+            # A staged file is gone, and no other process has published the file.
             raise failure
         attempts = 0 if now > reached else attempts + 1
         reached = now

@@ -33,7 +33,7 @@ _CHUNK = 1 << 20
 _DIGEST_BYTES = 16
 _ROWS_WITHOUT_THREADS = 32 * 1024
 SMALL_BYTES = 4 << 20
-"""Files of up to this size are read as a whole. Larger files are read in parts, after their checksum was verified."""
+"""Files of up to this size are read as a whole. Larger files are read in parts, after their checksum has been verified."""
 _UNREADABLE = (OSError, pa.ArrowException, KeyError, ValueError)
 
 
@@ -84,7 +84,7 @@ class Folder:
                 raise _unreadable(self.full_path(path), error) from error
 
     def read_batches(self, path: str, names: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield a Parquet file's rows in batches, with the columns of ``names`` that it has. Raises as `read_table` does."""
+        """Yield a Parquet file's rows in batches, with those columns of ``names`` that it has. Raises as `read_table` does."""
         with self.open_parquet(path) as parquet:
             stored = set(parquet.schema_arrow.names)
             try:
@@ -93,7 +93,7 @@ class Folder:
                 raise _unreadable(self.full_path(path), error) from error
 
     def open_parquet(self, path: str, *, is_checked: bool = False) -> pq.ParquetFile:
-        """Open a Parquet file and read its footer. ``is_checked``: its bytes have just been compared with a digest.
+        """Open a Parquet file and read its footer. ``is_checked``: whether its bytes were just checked.
 
         Raises `StorageError` (74) if the file is gone, damaged or not a Parquet file.
         """
@@ -119,7 +119,10 @@ class Folder:
         return stated or {}
 
     def as_parquet(self, path: str, data: pa.Buffer, *, is_checked: bool = False) -> pq.ParquetFile:
-        """Open the Parquet file whose bytes are ``data``. ``path``: where it is, for errors. Raises as `open_parquet` does."""
+        """Open the Parquet file whose bytes are ``data``. ``path``: the file's path, for errors.
+
+        Raises as `open_parquet` does.
+        """
         if not is_checked:
             self._compare(path, crc32(data))
         try:
@@ -152,7 +155,7 @@ class Folder:
             return file.read_buffer()
 
     def _small(self, path: str) -> pa.Buffer | None:
-        """Return the bytes of a file, with one request to a bucket; None if the file is larger than `SMALL_BYTES`."""
+        """Return the bytes of a file; None if it is larger than `SMALL_BYTES`. In a bucket, this takes one request."""
         if self._objects is not None:
             return self._objects.get(path, most_bytes=SMALL_BYTES)
         with self._fs.open_input_file(f"{self._base}/{path}") as file:
@@ -161,7 +164,7 @@ class Folder:
     def check(self, path: str) -> None:
         """Raise `StorageError` (74) if a file is gone, or its bytes do not have the CRC-32 in its name.
 
-        Page checksums are not enough, because they cover neither page headers nor the footer, where a flipped bit can change a
+        Page checksums are not enough. They cover neither page headers nor the footer, and a flipped bit there can change a
         number.
         """
         if named_checksum(path) is None:
@@ -213,7 +216,7 @@ class Folder:
         return sorted(files, key=itemgetter(0))
 
     def sizes(self, paths: Collection[str] | None = None) -> dict[str, int]:
-        """Return the sizes of files in bytes, by path: of ``paths``, or of all files below the folder.
+        """Return the sizes (bytes) of the files ``paths``, by path; of all files below the folder if ``paths`` is None.
 
         For many paths in a bucket, the sizes of all files are returned, because one listing takes fewer requests.
         """
@@ -260,7 +263,7 @@ class Folder:
         full, shown, is_local = f"{self._base}/{path}", self.full_path(path), not is_uri(self.root)
         is_new = is_local and self.facts(path) is None
         try:
-            # A bucket has no folders, and no half-written objects.
+            # A bucket has neither folders nor half-written objects.
             if is_local:
                 self._fs.create_dir(full.rpartition("/")[0], recursive=True)
             with self._fs.open_output_stream(full, compression=None) as stream:
@@ -276,7 +279,7 @@ class Folder:
                 path=shown,
                 error=error,
             ) from error
-        # After a put without an error, the object is complete. Its modification time would take another request.
+        # If a put raises no error, the object is complete. Its modification time would take another request.
         facts = self.facts(path) if is_local else FileFacts(len(data), time.time_ns() // 1_000_000)
         if facts is None:
             raise StorageError(

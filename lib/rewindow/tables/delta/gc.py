@@ -1,9 +1,9 @@
 """The garbage collection of jobs and feeds: merge small files of their tables, and delete files that nothing needs any more.
 
-Files and reports of attempts that are dead according to the ledger are deleted at once. Files that were removed from a table, and
-files of attempts that no ledger row names (a verification, a snapshot or a repair that died), are deleted when they are older
-than the retention. That a file is not committed yet is never a reason to delete it. Removed files of a log are deleted only if
-other files are proven to have their rows.
+Files and reports of attempts that are dead according to the ledger are deleted at once. Two kinds of files are deleted only
+when they are older than the retention: files that were removed from a table, and files of attempts that no ledger row names
+(verifications, snapshots or repairs that died). A file is never deleted only because it is not committed yet. Removed files
+of a log are deleted only if other files are proven to have their rows.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class Unnamed:
                 yield path
 
     def is_left(self, path: str, keep_ms: int) -> bool:
-        """Return whether a file was removed from the table, or written and never added, at least ``keep_ms`` ago."""
-        # A file is written before it is removed. If even its time of writing is too young, the log need not be read.
+        """Return whether, at least ``keep_ms`` ago, a file was removed from the table, or was written but never added."""
+        # A file is written before it is removed. So if it was written too recently, the log need not be read.
         facts = self._facts_of(path)
         is_old = facts is not None and facts[1] <= time.time_ns() // 1_000_000 - keep_ms
         if not is_old or self._table is None:
@@ -95,12 +95,12 @@ class Unnamed:
         return path in self._left[keep_ms]
 
     def garbage(self, path: str, why: str) -> Iterator[Garbage]:
-        """Yield one of these files as garbage, unless the file is gone."""
+        """Yield the unnamed file at ``path`` as garbage, unless it is gone."""
         if (facts := self._facts_of(path)) is not None:
             yield Garbage(self._root, path, facts[0], why)
 
     def old_garbage(self, start: str, why: str) -> Iterator[Garbage]:
-        """Yield the files whose names begin with ``start`` and that were removed at least a day ago."""
+        """Yield, as garbage, the files whose names begin with ``start`` and that were removed at least a day ago."""
         for path in self.paths():
             if path.rpartition("/")[2].startswith(start) and self.is_left(path, UNKNOWN_MS):
                 yield from self.garbage(path, why)
@@ -113,7 +113,7 @@ class Unnamed:
 
 
 def _left_before(table: DeltaTable, keep_ms: int) -> set[str]:
-    """Return the files in a table's folder that the table does not name, removed or written at least ``keep_ms`` ago."""
+    """Return the unnamed files in a table's folder that were removed or written at least ``keep_ms`` ago."""
     hours = -(-keep_ms // _HOUR_MS)
     paths = table.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
     return {unquote(path) for path in paths}
@@ -127,15 +127,15 @@ class JobGc:
         self._tables, self._job, self._alive = tables, job, alive
 
     def dead_reports(self) -> int:
-        """Return how many files of reports `drop_reports` would remove."""
+        """Return how many report files `drop_reports` would remove."""
         return len(self._orphan_files().dead_reports())
 
     def drop_reports(self) -> int:
-        """Remove the reports of dead attempts from the journal; return how many files of reports were removed."""
+        """Remove the reports of dead attempts from the journal; return how many report files were removed."""
         return self._orphan_files().drop_reports()
 
     def freed(self, rows: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
-        """Yield what would become garbage if `drop_reports` ran, and these rows were appended and published."""
+        """Yield the files that would become garbage if `drop_reports` ran, and if ``rows`` were appended and published."""
         yield from self._orphan_files().freed(rows, keep_ms)
 
     def merge(self, least: int) -> Iterator[str | tuple[int, int]]:
@@ -148,7 +148,7 @@ class JobGc:
         return sum(len(group) for table in tables for group in due_run_merges(table, least))
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield what can be deleted now. All garbage is found before the first item is yielded."""
+        """Yield the files and folders that can be deleted now. All are found before the first is yielded."""
         ledger = self._tables.ledger(self._job)
         check_once(Folder(ledger.path), self._job, ledger.read(), check_stored)
         yield from list(self._orphan_files().garbage(keep_ms))
@@ -173,21 +173,21 @@ class _JobOrphanFiles:
     """The files of one job that may be garbage."""
 
     def __init__(self, warehouse: str, job: str, state: JobState, dead: Collection[str], *, is_quiet: bool) -> None:
-        """Bind to a job's state. ``is_quiet``: no run of the job is in progress."""
+        """Bind to a job's state. ``is_quiet``: whether no run of the job is in progress."""
         self._warehouse, self._job, self._state = warehouse, job, state
         self._dead, self._is_quiet = frozenset(dead), is_quiet
         pending = [branch.pending for branch in state.branches.values() if branch.pending]
         self._pending = {plan.attempt.id for plan in pending} | {plan.repeats or "" for plan in pending}
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield what can be deleted now."""
+        """Yield the files and folders that can be deleted now."""
         for path, targets in sorted(self._tables().items()):
             yield from self._of_table(path, targets, keep_ms)
         yield from self._internal(keep_ms)
         yield from self._of_ledgers()
 
     def freed(self, rows: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
-        """See `JobGc.freed`. Files that leave a table now can be deleted now only without a retention."""
+        """See `JobGc.freed`. A file that leaves a table now can be deleted now only if there is no retention."""
         journal = table_path(self._warehouse, JOURNAL)
         for path, size in self.dead_reports().items():
             yield Garbage(journal, path, size, _DEAD_REPORTS)
@@ -203,7 +203,7 @@ class _JobOrphanFiles:
                     yield Garbage(root, file.path, file.bytes, _LEFT)
 
     def dead_reports(self) -> dict[str, int]:
-        """Return the files of reports of dead attempts that the journal names, each with its size."""
+        """Return the files with reports of dead attempts that the journal names. Maps each file to its size."""
         root = table_path(self._warehouse, JOURNAL)
         table, dead = open_table(root), {f"job={self._job}/{attempt}.parquet" for attempt in self._dead}
         return {file.path: file.bytes for file in (table_files(root, table) if table else ()) if file.path in dead}
@@ -228,7 +228,7 @@ class _JobOrphanFiles:
         return len(listed)
 
     def _tables(self) -> dict[str, set[str]]:
-        """Return, by path, the targets of each table that a run of the job ever wrote or may be writing."""
+        """Return the tables that a run of the job ever wrote or may be writing: their paths, mapped to their targets."""
         branches = self._state.branches.values()
         pending = (item.pending.binding.tables for item in branches if item.pending is not None)
         written = chain((item.tables for item in bindings_of(self._state)), (item.tables for item in branches), pending)
@@ -249,7 +249,7 @@ class _JobOrphanFiles:
             return
         unnamed = Unnamed(root, table, ".parquet")
         counts, attempts = self._counting(path, targets), self._known
-        # Runs read changelogs. So while a run is in progress, removed files of a changelog are kept.
+        # Runs read changelogs. So files removed from a changelog are kept while a run is in progress.
         is_changelog = any(target.startswith(CHANGELOG) for target in targets)
         for name in unnamed.paths():
             attempt = staged_by(name)
@@ -265,7 +265,7 @@ class _JobOrphanFiles:
                 yield from unnamed.garbage(name, "of an unknown attempt")
 
     def _internal(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield the internal logs of attempts: logs of dead attempts at once, logs of other attempts when they are old."""
+        """Yield the internal logs of attempts: those of dead attempts at once, those of other attempts when they are old."""
         root = table_path(self._warehouse, f"internal/{self._job}")
         sizes: dict[str, tuple[int, int]] = {}
         for name, size, modified_ms in Folder(root).files():
@@ -281,7 +281,7 @@ class _JobOrphanFiles:
                 yield Garbage(root, attempt, size, "the internal logs of an attempt", is_folder=True)
 
     def _of_ledgers(self) -> Iterator[Garbage]:
-        """Yield reports of dead attempts, and files of ledger and journal that were merged at least a day ago."""
+        """Yield reports of dead attempts, and files of ledger and journal that were merged into others at least a day ago."""
         root = table_path(self._warehouse, JOURNAL)
         table = open_table(root)
         listed = {file.path for file in table_files(root, table)} if table else set()
@@ -297,7 +297,7 @@ class _JobOrphanFiles:
         yield from rows.old_garbage("", "merged into another file of the ledger")
 
     def _whole(self, root: str, keep_ms: int) -> Iterator[Garbage]:
-        """Yield the table of a dropped branch if the table has not changed for the retention time."""
+        """Yield the table of a dropped branch as garbage if the table has not changed for the retention time."""
         files = list(Folder(root).files())
         last = max((modified_ms for _, _, modified_ms in files), default=0)
         if files and last <= time.time_ns() // 1_000_000 - keep_ms:
@@ -306,7 +306,7 @@ class _JobOrphanFiles:
 
     @cached_property
     def _dropped(self) -> set[str]:
-        """The paths of output tables that belong to dropped branches only."""
+        """The paths of output tables that belong only to dropped branches."""
         branches = self._state.branches.values()
         kept = {path for branch in branches if branch.is_kept for path in _outputs(branch)}
         dropped = (branch for branch in branches if not branch.is_kept)
@@ -335,7 +335,7 @@ def _outputs(branch: Branch) -> set[str]:
 
 
 def _own_outputs(branch: Branch) -> set[str]:
-    """Return the paths of the outputs that a branch's own runs wrote; none if runs of another branch are among these runs."""
+    """Return the paths of the outputs that a branch's own runs wrote; an empty set if some of these are another branch's."""
     runs = branch.own_runs
     if any(run.spec.branch != branch.name for run in runs):
         return set()
@@ -351,11 +351,11 @@ class FeedGc:
         self._tables, self._feed, self._is_quiet = tables, feed, is_quiet
 
     def topics(self) -> list[str]:
-        """Return the topics whose logs `land` has ever written. Logs that are read from their source tables are not included."""
+        """Return the topics whose logs `land` has ever written. Logs that are read directly from their sources are left out."""
         return list(self._progress.topics)
 
     def drop_replaced(self, keep_ms: int) -> Iterator[str]:
-        """Remove the rows of `_replaced` generations from logs and quarantine. Yield the name of each commit before making it."""
+        """Remove the rows of replaced generations from logs and quarantine; yield the name of each commit before making it."""
         replaced = self._replaced(keep_ms)
         refused = self._refused_in(replaced)
         roots = [(self._root(topic), topic) for topic in self._progress.topics if replaced]
@@ -379,13 +379,13 @@ class FeedGc:
         return compact(self._root(topic), topic, self._progress.held_paths(topic), uuid4().hex)
 
     def due(self) -> int:
-        """Return how many files `compact` would merge in all logs."""
+        """Return how many files of all logs `compact` would merge."""
         progress = self._progress
         merges = (due_in(self._root(topic), progress.held_paths(topic)) for topic in progress.topics)
         return sum(len(group) for merge in merges for _, group in merge)
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield what can be deleted now. All garbage is found before the first item is yielded."""
+        """Yield the files that can be deleted now. All are found before the first is yielded."""
         ledger = self._ledger()
         check_once(Folder(ledger.path), self._feed, self._tables.state(self._feed), check_stored_feed)
         progress = self._progress
@@ -404,9 +404,9 @@ class FeedGc:
         self._ledger().compact()
 
     def _replaced(self, keep_ms: int) -> frozenset[int]:
-        """Return the generations that a later generation, at least ``keep_ms`` old, replaced without keeping a landing.
+        """Return the generations that were replaced at least ``keep_ms`` ago by a generation that kept none of their landings.
 
-        Returns none while a run reads the feed. Neither later runs nor `why` and `verify` read such a generation.
+        Later runs, `why` and `verify` do not read such a generation. While a run reads the feed, an empty set is returned.
         """
         before: set[int] = set()
         replaced: set[int] = set()
@@ -424,9 +424,9 @@ class FeedGc:
         return {file["path"] for body in bodies for files in body["quarantine"].values() for file in files}
 
     def _of_log(self, topic: str, progress: Progress, keep_ms: int, replaced: Collection[int]) -> Iterator[Garbage]:
-        """Yield files of dead landings at once, and other files when they are old and their offsets are in other files.
+        """Yield files of dead landings at once, and other unnamed files when they are old and other files have their offsets.
 
-        It is not enough that the table does not name a file, because a RESTORE may have removed the file, and may be undone.
+        That the table does not name a file is not enough: a RESTORE may have removed the file, and the RESTORE may be undone.
         """
         root = self._root(topic)
         table = open_table(root)
@@ -446,8 +446,8 @@ class FeedGc:
                     yield from unnamed.garbage(name, "its rows are in another file")
 
     def _offsets(self, topic: str, name: str) -> tuple[int, int] | None:
-        """Return the first and last offset of a log's file; None if they are unknown."""
-        # The file is read, because the landing that staged it may be among thousands that this process has not read.
+        """Return the first and the last offset in a log's file; None if they are unknown."""
+        # The file itself is read: its landing may be one of thousands whose rows this process has not read.
         try:
             offsets = pc.min_max(Folder(self._root(topic)).read_table(name, ["offset"])["offset"]).as_py()
         except StorageError:
@@ -455,7 +455,7 @@ class FeedGc:
         return (0, -1) if offsets["min"] is None else (offsets["min"], offsets["max"])
 
     def _landed(self, topic: str) -> dict[str, tuple[int, int]]:
-        """Return, by path, the first and last offset of each file that a landing names. Reads the whole ledger."""
+        """Return the first and last offset of each file that a landing names, by path. Reads the whole ledger."""
         landings = [row.body for row in self._tables.state(self._feed) if row.kind == LANDING]
         files = [file for body in landings for file in body.get("files", {}).get(topic, ())]
         bounds = {file["path"]: file["stats"] for file in files}

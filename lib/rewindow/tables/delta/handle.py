@@ -1,20 +1,21 @@
-"""Handles on Delta tables. A handle reads new commits cheaply, and returns to a cache when its caller is done with it.
+"""Handles on Delta tables. A handle reads new commits cheaply, and goes back to a cache when its caller has finished.
 
-Nearly all commits are appends. A handle reads appends itself. The delta-rs object in it reads them only when it is needed,
-because its work costs more the longer the log is and the more files the table has (ADR-124). In a bucket, a handle reads a local
-copy of the log's end (ADR-126). There, delta-rs opens the table itself only to write and to list files.
+Nearly all commits are appends, and a handle reads appends itself. The delta-rs object in the handle reads them only when that
+object is needed, because its work grows with the length of the log and the number of files (ADR-124). For a bucket, a handle
+reads a local copy of the log's end (ADR-126). There, delta-rs opens the table itself only to write and to list files.
 
 Opening a table that has not changed costs a few calls of `stat`. Commit files never change, and whoever deletes a log also
-deletes its newest commit. So a cached handle is current if its last commit is still the same file and has no successor. The log's
-folder is not listed, because it may have thousands of commits. Delta removes old commits, oldest first. A handle may still have
-to read from the checkpoint with which it began. So it is discarded when the commit of that checkpoint is gone.
+deletes its newest commit. So a cached handle is current if its last commit is still the same file and has no successor. The
+log's folder is not listed, because it may have thousands of commits. Delta removes old commits, oldest first. A handle may
+have to read the log again from the checkpoint with which it began. So it is discarded when the commit of that checkpoint is
+gone.
 
-In a bucket, one request shows whether there is a newer commit. A log there is assumed not to be replaced while a command runs,
-because each check would cost another request.
+In a bucket, one request shows whether there is a newer commit. There, a handle does not check whether the log was replaced
+while a command runs, because each check would cost another request.
 
-A handle belongs to one caller until it is released, because a commit is checked against what its handle has read. Two callers
-that shared a handle would see each other's commits, and could commit a transaction twice. For each table, one released handle is
-kept.
+A handle belongs to one caller until it is released, because a commit is checked against what its handle has read. If two
+callers shared a handle, each would see the other's commits, and they could commit a transaction twice. For each table, one
+released handle is kept.
 """
 
 from __future__ import annotations
@@ -43,17 +44,17 @@ from rewindow.tables.delta.delta_log import (
 )
 
 _MOST_KEPT = 32
-"""The most tables of which a handle is kept, which is enough for a few jobs."""
+"""Handles of at most this many tables are kept. That is enough for a few jobs."""
 _MOST_AHEAD = 64
-"""The most commits that a handle reads itself before delta-rs reads them, too."""
+"""A handle itself reads at most this many commits; then delta-rs reads them, too."""
 
 
 class Cached(NamedTuple):
     """What a handle has read: the delta-rs object, the version, and the identity of that version's commit file.
 
-    ``changed_ns``: the last change of the log's folder before it was read (epoch ns). ``oldest``: the version of the oldest
-    commit that delta-rs may still read. ``ahead``: the commits that the delta-rs object has not read yet. ``transactions``,
-    ``log_copy``, ``files``, ``new_files``: see `Handle`.
+    ``changed_ns``: when the log's folder had last changed before the log was read (epoch ns). ``oldest``: the version of the
+    oldest commit that delta-rs may still read. ``ahead``: the commits that the delta-rs object has not read yet.
+    ``transactions``, ``log_copy``, ``files``, ``new_files``: see `Handle`.
     """
 
     table: Any
@@ -69,15 +70,16 @@ class Cached(NamedTuple):
 
 
 cached: dict[str, Cached] = {}
-"""Maps the path of a table to what its last released handle has read, the least recently released first."""
+"""Maps the path of a table to what its last released handle has read. The least recently released comes first."""
 
 
 class Handle(DeltaTable):
-    """A handle that returns to the cache when its last reference is deleted."""
+    """A handle that goes back to the cache when its last reference is deleted."""
 
     read_version: int
     transactions: dict[str, int | None]
-    """Maps each application id to its version at ``read_version``. Has the ids in commits that were read, and ids looked up."""
+    """Maps each application id to its version at ``read_version``. It has the ids in commits that were read, and ids that
+    were looked up."""
     log_copy: LogCopy | None
     """The copy that delta-rs reads in place of a log in a bucket; None if delta-rs reads the log itself."""
     files: dict[str, Any] | None
@@ -90,7 +92,7 @@ class Handle(DeltaTable):
         self.is_good, self.log_copy = False, None
         changed_ns, oldest = changed_at(path), max(oldest_commit(path), checkpointed(path))
         if is_uri(path) and (log_copy := LogCopy(path)).begin():
-            # If the copy cannot be opened, the log is opened below, so that the error is about the log.
+            # If the copy cannot be opened, the log itself is opened below, so that the error is about the log.
             with suppress(DeltaError):
                 super().__init__(log_copy.root)
                 self.log_copy = log_copy
@@ -100,7 +102,7 @@ class Handle(DeltaTable):
 
     @classmethod
     def of(cls, path: str, read: Cached) -> Handle:
-        """Return a handle that continues from what a released handle has read."""
+        """Return a handle that continues where a released handle ended: ``read`` is what that handle has read."""
         handle = cls.__new__(cls)
         vars(handle).update(_storage_options=options_of(path), _raw=read.table, _ahead=read.ahead)
         handle.path, handle.mark, handle.is_good = path, read.mark, True
@@ -111,7 +113,7 @@ class Handle(DeltaTable):
 
     @property
     def _table(self) -> Any:
-        """The delta-rs object, at this handle's version. Methods of `DeltaTable` that are not overridden here use it."""
+        """The delta-rs object at this handle's version. Methods of `DeltaTable` that this class does not override use it."""
         if self.log_copy is not None:
             self._raw, self._ahead, self.log_copy = self._from_beginning(), list[AppendCommit](), None
         return self._reader
@@ -138,7 +140,7 @@ class Handle(DeltaTable):
             # If this fails, a new object is opened below.
             with suppress(DeltaError, OSError):
                 self._raw.update_incremental()
-            # The object may also have read newer commits of others.
+            # The object may also have read newer commits of other writers.
             if self._raw.version() != self.read_version:
                 self._raw, self.log_copy = self._from_beginning(), None
         except (DeltaError, OSError) as error:
@@ -151,16 +153,16 @@ class Handle(DeltaTable):
         return int(self._raw.version()) + len(self._ahead)
 
     def metadata(self) -> Metadata:
-        """Return the table's metadata, which no append changes."""
+        """Return the table's metadata. Appends do not change it."""
         return Metadata(self._raw)
 
     def schema(self) -> DeltaSchema:
-        """Return the table's schema, which no append changes."""
+        """Return the table's schema. Appends do not change it."""
         schema: DeltaSchema = self._raw.schema
         return schema
 
     def protocol(self) -> ProtocolVersions:
-        """Return the table's protocol, which no append changes."""
+        """Return the table's protocol. Appends do not change it."""
         return ProtocolVersions(*self._raw.protocol_versions())
 
     def get_add_actions(self, flatten: bool = False) -> Any:  # noqa: FBT001, FBT002 - as in the library
@@ -215,7 +217,7 @@ class Handle(DeltaTable):
 
         Return None if there is none.
         """
-        # `transactions` has the ids of all commits ahead. So the delta-rs object knows the version of any other id.
+        # `transactions` has the ids in all commits ahead. So for any other id, the delta-rs object knows the last version.
         if app_id not in self.transactions:
             self.transactions[app_id] = self._raw.transaction_version(app_id)
         return self.transactions[app_id]
@@ -256,8 +258,8 @@ class Mark(NamedTuple):
 def take(path: str, *, may_lag: bool = False) -> Handle:
     """Return a handle on the newest version of a table, for the caller alone.
 
-    ``may_lag``: in a bucket, a version that this process has read before is enough. If that version is not the newest, a commit
-    through the handle fails.
+    ``may_lag``: whether, in a bucket, a version that this process has read before is enough. A commit through the handle
+    fails if that version is not the newest.
 
     Raises as `DeltaTable` does, and `StorageError` (74) if a commit is an empty file.
     """
@@ -293,7 +295,7 @@ def take(path: str, *, may_lag: bool = False) -> Handle:
 
 
 def release(table: DeltaTable, *, is_good: bool = True) -> None:
-    """Release a handle. What it has read is cached, unless an operation with it has failed."""
+    """Release a handle. What the handle has read is cached, unless an operation with it has failed."""
     if isinstance(table, Handle):
         table.is_good = table.is_good and is_good
         table.release()

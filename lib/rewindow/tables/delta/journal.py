@@ -1,4 +1,4 @@
-"""The journal: what each attempt staged. Each attempt appends one file. Only a COMMIT row in the ledger makes it count.
+"""The journal: what each attempt staged. Each attempt appends one file, which counts only if a COMMIT row names it.
 
 A row is a `TaskReport` in JSON: one for each task, and one for the run as a whole.
 
@@ -81,17 +81,17 @@ class Journal:
         return JournalFile(path, stored.bytes, stored.digest)
 
     def find(self, attempt: str) -> list[TaskReport] | None:
-        """Return the reports of an attempt, committed or not; None if it appended none, or their file is gone."""
+        """Return the reports of an attempt, committed or not; None if it appended no reports, or if their file is gone."""
         table, path = open_table(self.path), self._path_of(attempt)
         if table is None or table.transaction_version(_app_id(attempt)) is None or self._folder.facts(path) is None:
             return None
         return _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt, self.path)
 
     def read(self, file: JournalFile, attempt: str) -> list[TaskReport]:
-        """Return the reports of an attempt, by sub-topology and partition, from the file that its COMMIT row names.
+        """Return the reports of an attempt, ordered by sub-topology and partition, from the file that its COMMIT row names.
 
-        If that file was merged into another, the whole journal of the job is searched. Raises `StorageError` (74) if the reports
-        are gone or differ from what was committed.
+        If that file was merged into another, the whole journal of the job is searched. Raises `StorageError` (74) if the
+        reports are gone or differ from what was committed.
         """
         stored = self._folder.read_whole(file.path, _COLUMNS.names)
         if stored is None:
@@ -113,7 +113,7 @@ class Journal:
         reports: list[TaskReport] = []
         files = table_files(self.path, table) if table else []
         for path in (file.path for file in files if file.partition["job"] == self.job):
-            # The table may name files that are gone.
+            # The table may name files that no longer exist.
             if self._folder.facts(path) is not None:
                 reports += _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt, self.path)
         if not reports:
@@ -166,7 +166,7 @@ def audit_files(reports: Sequence[TaskReport], roots: Mapping[str, str]) -> None
         for file in files:
             _check_file(folders[file.target], file)
         return
-    # Digests are computed without the interpreter's lock, so threads save time.
+    # Threads save time, because digests are computed without the interpreter's lock.
     with ThreadPoolExecutor(_READERS) as readers:
         for _ in readers.map(lambda file: _check_file(folders[file.target], file), files):
             pass
@@ -210,7 +210,8 @@ def _not_as_staged(folder: Folder, file: StagedFile, fault: str) -> StorageError
 
 
 _MOST_COMMITS = 200
-"""At most this many commits of the journal and of the metrics are read, newest first. Other jobs write to both tables, too."""
+"""At most this many commits of the journal and of the metrics are read, newest first, because other jobs write to both
+tables, too."""
 
 
 def step_times(warehouse: str, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:
@@ -222,8 +223,8 @@ def step_times(warehouse: str, runs: Sequence[CommittedRun]) -> Mapping[int, Ste
         staged |= {attempt: at_ms for attempt in named if attempt in attempts}
         if len(staged) == len(attempts):
             break
-    # A run stages the file of its metrics last, and publishes it among the last. So this file shows when a run was executed and
-    # when it was published.
+    # A run stages the file of its metrics last, and publishes it among the last files. So this file shows when a run was
+    # executed and when it was published.
     published: dict[str, tuple[int, int]] = {}
     for at_ms, files in _commits(table_path(warehouse, METRICS)):
         named_at = [(path.rpartition("/")[2].partition("-")[0], modified_ms) for path, modified_ms in files]
@@ -241,7 +242,10 @@ def step_times(warehouse: str, runs: Sequence[CommittedRun]) -> Mapping[int, Ste
 
 
 def _commits(path: str) -> Iterator[tuple[int, list[tuple[str, int]]]]:
-    """Yield the time of each commit of a table, newest first, with pairs of an added file and the file's time (all in ms)."""
+    """Yield a pair for each commit of a table, newest first: its time, and pairs (added file, the file's time).
+
+    Times are ms.
+    """
     table = open_table(path)
     newest = -1 if table is None else table.version()
     for version in range(newest, max(newest - _MOST_COMMITS, -1), -1):
@@ -250,7 +254,7 @@ def _commits(path: str) -> Iterator[tuple[int, list[tuple[str, int]]]]:
             with system.open_input_stream(location) as file:
                 actions: list[dict[str, Any]] = [json.loads(line) for line in file.read().splitlines()]
         except (FileNotFoundError, ValueError):
-            # Delta has deleted this commit and all before it, because a checkpoint replaces them.
+            # Delta has deleted this commit and all earlier ones, because a checkpoint replaces them.
             return
         at_ms = next((action["commitInfo"].get("timestamp", 0) for action in actions if "commitInfo" in action), 0)
         yield (

@@ -1,14 +1,14 @@
-"""The ledger: an append-only table of rows, numbered 1, 2, 3 ... for each job or feed. A decision is made when its row is there.
+"""The ledger: an append-only table of rows, numbered 1, 2, 3 ... for each job or feed. Appending a row makes a decision.
 
 An append is a compare-and-set. The writer gives its row the next free number. Delta rejects the commit if another writer has
-appended to the same job or feed first. Then the ledger is read again, and the row with that number shows whose append landed.
-Return values and exceptions of the commit decide nothing, because a commit whose answer is lost looks like a failure, and a
-skipped write looks like a success.
+appended to the same job or feed first. Then the ledger is read again. The row with that number shows whose append landed.
+Return values and exceptions of the commit decide nothing: a commit whose answer is lost looks like a failure, and a skipped
+write looks like a success.
 
-A file of a ledger never changes, and its name is the digest of its bytes. The stored fold is a file beside the ledger's files,
-with the result of folding the rows of some of them (ADR-127). It names these files, so it is never taken for the fold of another
-ledger, of an older copy or of changed rows. If the stored fold is missing, damaged, of another version or of other files, it is
-not used, and all rows are read.
+A file of a ledger never changes, and its name is the digest of its bytes. The stored fold is a file beside the ledger's
+files. It contains the state that results from the rows in some of these files (ADR-127). It names the files, so it is never
+taken for the fold of another ledger, of an older copy or of changed rows. A stored fold that is missing, damaged, of another
+version or of other files is not used; all rows are read instead.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from rewindow.tables.shared.paths import LANDINGS, safe_name
 
 _ATTEMPTS = 6
 _FILES_MAX, _BUCKET_FILES_MAX = 16, 4
-"""If a job or feed has more small files (on a disk, in a bucket), they are merged, so that reading takes milliseconds."""
+"""If a job or feed has more small files than this (on a disk, in a bucket), they are merged to make reading fast."""
 
 _SCHEMA = pa.schema(
     [
@@ -66,13 +66,13 @@ _CONFIGURATION = {"delta.appendOnly": "true", **SHORT_LOG}
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """The rows of one job or feed, as read through one table handle."""
+    """The rows of one job or feed, as read with one table handle."""
 
     table: DeltaTable
     files: tuple[TableFile, ...]
-    """The files whose rows the stored fold does not cover."""
+    """The files with the rows that the stored fold (the state after the ledger's first rows) does not cover."""
     known: Sequence[tuple[str, LedgerRow]]
-    """For each row in these files a pair: its stored text, and the row."""
+    """For each row in these files, a pair: its stored text, and the row."""
     rows: StoredRows
     mark: Mark | None
 
@@ -101,7 +101,7 @@ class Ledger:
         self._earlier = _EarlierRows(self._folder, self.name)
 
     def read(self) -> StoredRows:
-        """Read the rows of the job or feed, in order. The same object is returned until there are more rows.
+        """Return the rows of the job or feed, in order. The same object is returned until there are more rows.
 
         Raises `InvariantError` (70) if the rows are not numbered 1, 2, 3 ..., `StorageError` (74) if they cannot be read,
         `CheckpointError` (76) if another version of rewindow wrote them.
@@ -110,12 +110,12 @@ class Ledger:
         return snapshot.rows if snapshot else StoredRows([])
 
     def to_keep(self) -> StoredRows | None:
-        """Return the rows in files that are never merged again, if their fold is not stored yet; otherwise None."""
+        """Return the rows in files that are never merged again, if their fold has not been stored; otherwise None."""
         rows = self._snapshot.rows if self._snapshot else None
         return rows.until(rows.keeps_until) if rows and rows.keeps_until > self._stored_until else None
 
     def keep_fold(self, rows: int, lines: Sequence[str]) -> None:
-        """Store the fold of the first ``rows`` rows, given as lines, if these rows are in files that are never merged again."""
+        """Store ``lines``, the state after the first ``rows`` rows, if these rows are in files that are never merged again."""
         snapshot, before = self._snapshot, self._fold
         if snapshot is not None and snapshot.rows.keeps_until == rows:
             covers = {file.path for file in snapshot.files if (file.last_seq or 0) <= rows}
@@ -135,7 +135,7 @@ class Ledger:
         texts = tuple(stored_body(row.body, token) for row in rows)
         action: AddAction | None = None
         failure: Exception | None = None
-        # The caller has decided on this snapshot. If it is stale, Delta rejects the commit.
+        # The caller's decision is based on this snapshot. If the snapshot is stale, Delta rejects the commit.
         snapshot = self._snapshot
         if snapshot is None or len(snapshot.rows) != first_seq - 1:
             snapshot = self._look_or_create()
@@ -156,7 +156,7 @@ class Ledger:
             snapshot = self._look_or_create()
         if len(snapshot.rows) < first_seq:
             raise not_committed(f"row {first_seq} of the ledger {self.name}", _ATTEMPTS, failure) from failure
-        # A negative index means that a stored fold covers the number, so another process has appended the row.
+        # A negative index means that a stored fold covers the number. So another process has appended the row.
         index = first_seq - 1 - self._skipped
         # The text of a row contains the token of its append, so equal rows of two writers differ.
         is_ours = index >= 0 and tuple(text for text, _ in snapshot.known[index : index + len(texts)]) == texts
@@ -201,7 +201,7 @@ class Ledger:
         try:
             self._read_later([file.path for file in later], table.transaction_version(self._app_id) or 0)
         except RewindowError:
-            # The next call must read the files of this call again, because their rows were not added to `_known`.
+            # The rows of these files were not added to `_known`, so the next call must read the files again.
             self._files.forget_all_but(read)
             raise
         if not own and files:
@@ -216,18 +216,18 @@ class Ledger:
 
     @property
     def _skipped(self) -> int:
-        """The number of rows that a stored fold covers."""
+        """The number of the ledger's first rows that are replaced by a stored state (the stored fold)."""
         return self._fold.rows if self._fold else 0
 
     def _find_fold(self, own: Sequence[TableFile]) -> None:
-        """Use the stored fold if there is one at the first read; drop it when the ledger no longer has its files."""
+        """At the first read, use the stored state (fold) if it fits; drop it when the ledger lacks files that it covers."""
         fold = self._fold
         if self._may_use_fold and any(not _is_small(file) for file in own):
             fold = read_fold(self._folder, self.name)
         is_first, self._may_use_fold = self._may_use_fold, False
         if fold is not None and not _fits(fold, own):
             fold = None
-        # In a bucket, the check would cost a request for each file.
+        # In a bucket, this check would cost a request for each file.
         if fold is not None and is_first and not is_uri(self.path):
             self._files.check(fold.covers)
         if fold is not self._fold:
@@ -235,13 +235,13 @@ class Ledger:
             self._files.forget_all_but(())
 
     def _read_later(self, paths: Sequence[str], last: int) -> None:
-        """Read the rows that the stored fold does not cover."""
+        """Read the rows after those that the stored state (fold) covers."""
         added = [path for path in paths if path not in self._files.known]
         rows_before, first_seq = self._known, self._skipped + 1
         is_grown = len(paths) - len(added) == len(self._files.known)
         # If no known file was removed, the known rows are still in the table, and only added files are read.
         if is_grown:
-            # A file that a merge wrote may repeat rows of files that are still in the table.
+            # A file that was written by a merge may repeat rows of files that are still in the table.
             stored = [row for row in self._files.rows(added) if not self._is_known(row)]
             first_seq += len(rows_before)
             new = [(row[2], self._files.load(row)) for row in stored]
@@ -267,7 +267,7 @@ class Ledger:
         return 0 <= index < len(self._known) and self._known[index][0] == row[2]
 
     def _check_format_of(self, path: str) -> None:
-        """Check the format of a file of another job or feed, so that no file is added to a table of another format."""
+        """Check the format of one file of another job or feed, so that no file is added to a table with another format."""
         for text in self._folder.read_table(path, ["body"])["body"].to_pylist():
             load_body(text, self.path)
 
@@ -292,10 +292,10 @@ class Ledger:
             self._merge(snapshot, snapshot.small)
 
     def _merge(self, snapshot: _Snapshot, small: Sequence[TableFile]) -> None:
-        """Merge the last two or more small files of this job or feed into one file. Neither rows nor numbers change.
+        """Merge the last small files (at least two) of this job or feed into one file. Neither rows nor numbers change.
 
-        Concurrent or failed merges do no harm. The application id makes the second of two concurrent merges fail. Without it,
-        Delta would let both remove the same files and add the rows twice.
+        Concurrent or failed merges do no harm. Because of the application id, the second of two concurrent merges fails.
+        Without the id, Delta would let both remove the same files, and the rows would be added twice.
         """
         kept = kept_by_merge([file.rows or 0 for file in small])
         paths = [file.path for file in small[min(kept, len(small) - 2) :]]
@@ -308,7 +308,7 @@ class Ledger:
 
 
 class LandingLedgers:
-    """The landing ledgers of a warehouse. Each feed has one `Ledger` object, which reads no file twice."""
+    """The landing ledgers of a warehouse. Each feed has one `Ledger` object, which reads each file only once."""
 
     def __init__(self, warehouse: str) -> None:
         """Bind to a folder or URI. Nothing is read."""
@@ -321,18 +321,18 @@ class LandingLedgers:
 
 
 RowValues = tuple[int, str, str, int]
-"""A stored row: seq, kind, body, recorded_at."""
+"""A stored row: the values of seq, kind, body and recorded_at."""
 
 SMALL_ROWS = 400
-"""Files with fewer rows are merged when there are many of them. Larger files are never merged."""
+"""Files with fewer rows than this are merged when there are many of them. Larger files are never merged."""
 
 _DIGEST = re.compile(r"/([0-9a-f]{32})\.parquet$")
 FOLDS = "_folds"
-"""The folder of the stored folds, below a ledger's table. Delta and Spark ignore paths that begin with an underscore."""
+"""The folder of the stored states (folds), below a ledger's table. Delta and Spark ignore paths with a leading underscore."""
 _CHECKED = "_checked_folds"
-"""The folder with the digests of the stored folds that were compared with the rows."""
+"""The folder with the digests of those stored states that were compared with the rows."""
 _Check = Callable[[str, Sequence[LedgerRow]], None]
-"""Takes the name and the rows of a ledger. Raises `InvariantError` (70) if the stored fold differs from the fold of the rows."""
+"""Gets name and rows of a ledger. Raises `InvariantError` (70) if the stored state differs from that of the rows."""
 
 
 class LedgerFiles:
@@ -351,11 +351,11 @@ class LedgerFiles:
         return self._read
 
     def forget_all_but(self, paths: Collection[str]) -> None:
-        """Forget all files except these."""
+        """Drop the rows of all files except ``paths`` from memory."""
         self._read = {path: rows for path, rows in self._read.items() if path in paths}
 
     def rows(self, paths: Collection[str]) -> list[RowValues]:
-        """Return the rows of files, sorted by number. A row that is in two files, with the same token, is returned once."""
+        """Return the rows of files, sorted by number. A row that two files have (with the same token) is returned once."""
         return sorted({row for path in paths for row in self.rows_of(path)}, key=lambda row: row[0])
 
     def rows_of(self, path: str) -> list[RowValues]:
@@ -383,7 +383,7 @@ class LedgerFiles:
         arrays = [list(column) for column in zip(*stored, strict=True)]
         table = pa.table(arrays, schema=pa.schema([field for field in _SCHEMA if field.name != "name"]))
         path, facts = self._folder.write_digested(f"name={self._name}", table)
-        # An object is always complete, and its name is the digest of its bytes, so it need not be read back.
+        # An object is always complete, and its name is the digest of its bytes. So the object need not be read back.
         if is_uri(self._folder.root):
             self._written[path] = list(stored)
         return path, facts
@@ -399,12 +399,12 @@ class LedgerFiles:
 
 
 class _EarlierRows:
-    """The rows that a stored fold covers, read on first use."""
+    """The rows that a stored state (fold) replaces. They are read only when they are needed."""
 
     def __init__(self, folder: Folder, name: str) -> None:
         """Bind to a ledger and a name. Nothing is read."""
-        # A reference to the ledger would make a cycle, and in a cycle the copy of a bucket's log would be deleted before the
-        # handle that reads it returns to the cache.
+        # A reference to the ledger would make a cycle. In a cycle, the copy of a bucket's log would be deleted before the
+        # handle that reads it goes back to the cache.
         self._of = (folder, name)
         self._rows: list[LedgerRow] = []
 
@@ -425,7 +425,7 @@ def _is_small(file: TableFile) -> bool:
 
 
 def _end_of_large(files: Sequence[TableFile], begin: int) -> int:
-    """Return the number of the row up to which all rows after ``begin`` are in files that are never merged; 0 for none."""
+    """Return the last number up to which all rows after ``begin`` are in files that are never merged; 0 if there are none."""
     end = begin
     for file in files:
         if _is_small(file) or file.first_seq != end + 1 or file.last_seq is None:
@@ -435,13 +435,13 @@ def _end_of_large(files: Sequence[TableFile], begin: int) -> int:
 
 
 def _fits(fold: StoredFold, files: Sequence[TableFile]) -> bool:
-    """Return whether a ledger has all files that a stored fold covers, and in its other files only later rows."""
+    """Return whether a ledger has all files that a stored fold covers, and its other files have only later rows."""
     others = [file for file in files if file.path not in fold.covers]
     return len(files) - len(others) == len(fold.covers) and all((file.first_seq or 0) > fold.rows for file in others)
 
 
 def check_complete(path: str, name: str, rows: Sequence[RowValues], first: int, last: int) -> None:
-    """Raise `InvariantError` (70) unless the rows are numbered from ``first`` to ``last``."""
+    """Raise `InvariantError` (70) if the rows are not numbered from ``first`` to ``last`` without gaps."""
     numbers, end = [row[0] for row in rows], first + len(rows) - 1
     if numbers != list(range(first, end + 1)) or last != end:
         raise InvariantError(
@@ -461,7 +461,7 @@ def _in_short(numbers: Sequence[int]) -> str:
 
 
 def read_fold(folder: Folder, name: str) -> StoredFold | None:
-    """Return the stored fold of a ledger; None if this version cannot use it, or there is no stored fold."""
+    """Return the state that is stored for a ledger; None if there is none, or if this version cannot use it."""
     with suppress(RewindowError, OSError):
         removal = f"Delete the folder {folder.full_path(FOLDS)}"
         stored = unpacked(name, bytes(folder.read_bytes(fold_path(name))), removal)
@@ -470,9 +470,9 @@ def read_fold(folder: Folder, name: str) -> StoredFold | None:
 
 
 def check_once(folder: Folder, name: str, rows: Sequence[LedgerRow], check: _Check) -> None:
-    """Compare a ledger's stored fold with its rows, unless a file states that this was done. Raises as ``check`` does."""
+    """Compare a ledger's stored state with its rows, unless a file says that this was done. Raises as ``check`` does."""
     stored, _ = known_part(rows)
-    # The check reads all rows, so for a ledger that is used for years, it would take longer at every `gc`.
+    # The check reads all rows. So for a ledger that is used for years, it would make every `gc` slower than the last.
     if stored is None or _was_checked(folder, name, stored):
         return
     check(name, rows)
@@ -487,12 +487,12 @@ def _was_checked(folder: Folder, name: str, stored: StoredFold) -> bool:
 
 
 def write_fold(folder: Folder, name: str, fold: StoredFold) -> None:
-    """Write the stored fold of a ledger. A failure is ignored, because it only makes later commands slower."""
+    """Store the state (fold) that results from a ledger's rows. A failure is ignored: it only makes later commands slower."""
     data = packed(name, fold, {"files": sorted(fold.covers)})
     with suppress(RewindowError):
         folder.write_bytes(fold_path(name), pa.py_buffer(data))
 
 
 def fold_path(name: str) -> str:
-    """Return the path of a ledger's stored fold below the ledger's table."""
+    """Return the path, below a ledger's table, of the state that is stored for the ledger."""
     return f"{FOLDS}/{name}"

@@ -1,8 +1,8 @@
-"""The tables of logs: their columns, to which a newer generation may add, and what their files contain.
+"""The tables of logs: their columns, to which a newer generation may add some, and what their files contain.
 
-The Delta log states which files have which offsets, so these are found without Spark and without opening files. Timestamps, by
-which records are released, are read from the files. If landed data or the ledger that names it is gone, an error says what to
-do.
+The Delta log states which files have which offsets, so offsets are found without Spark and without opening files. The
+timestamps, which decide when records are released, are read from the files. If landed data, or the ledger that names it, is
+gone, an error says what to do.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _log_schema(schema: LogSchema) -> pa.Schema:
 
 
 def missing_columns(path: str, table: DeltaTable, schema: LogSchema) -> list[pa.Field]:
-    """Return the columns that a log lacks. Raises `CheckpointError` (76) if a column has another type in the log."""
+    """Return the columns of ``schema`` that a log lacks. Raises `CheckpointError` (76) if one has another type in the log."""
     existing = {field.name: field.type for field in pa.schema(table.schema().to_arrow())}
     wanted = _log_schema(schema)
     for field in wanted:
@@ -99,7 +99,7 @@ class LogFiles:
             )
         self._path = path
         self.problem = direct_problem(table)
-        """Why reading the table's files does not give the table's rows; ``""`` if it does."""
+        """The reason why reading the table's files would not give the table's rows; an empty text if it would."""
         actions = added_files(table)
         nothing = [None] * actions.num_rows
         names = ("path", "partition.generation", "partition.partition", "min.offset", "max.offset")
@@ -115,7 +115,7 @@ class LogFiles:
     def find(self, feed: Feed, where: TopicPartition, start: int, end: int) -> list[LogFile]:
         """Return the files with the offsets ``[start, end)`` of a topic-partition, sorted by first offset.
 
-        A file of an older generation is returned only for offsets that the feed has kept. A file without statistics may have any
+        A file of an older generation is returned only for offsets that the feed kept. A file without statistics may have any
         offset, so it is always returned.
         """
         files = {
@@ -141,7 +141,7 @@ class LandedTimes:
         self._rows = 0
 
     def of(self, root: str, file: HeldFile) -> npt.NDArray[np.int64]:
-        """Return a file's timestamps in offset order. If `gc` has merged the file, other files of the log are read instead."""
+        """Return a file's timestamps in offset order. If `gc` has merged the file into others, those are read instead."""
         path, folder = file.path, Folder(root)
         if (root, path) not in self._files:
             exists = folder.facts(path) is not None
@@ -156,7 +156,10 @@ class LandedTimes:
 
 
 def _rows_of(root: str, file: HeldFile) -> pa.Table:
-    """Return the rows that a merged file had, from the log's present files. Raises `StorageError` (74) if rows are missing."""
+    """Return the rows of a file that was merged, from the log's present files.
+
+    Raises `StorageError` (74) if rows are missing.
+    """
     folder, directory = Folder(root), file.path.rpartition("/")[0]
     names = [
         log_file.path
@@ -176,7 +179,7 @@ def _rows_of(root: str, file: HeldFile) -> pa.Table:
 
 
 def lost_files(feed: str) -> str:
-    """Return what to do if landed files are gone."""
+    """Return the advice for landed files that are gone."""
     return (
         "Only a copy of the warehouse has what was landed: restore the file from it. Without a copy, land the source again, "
         f"`rewindow land {feed} --new-generation`, then `rewindow rewind NAME --to 0` and `rewindow run NAME` for each job"
@@ -189,7 +192,7 @@ def more_landings(path: str, feed: str, published: int, named: int) -> Checkpoin
 
 
 def lost_landings(path: str, feed: str, change: str) -> CheckpointError:
-    """Return the error of a log with landings that its ledger does not name. ``change``: the message after the log's path."""
+    """Return the error of a log with landings that its ledger does not name. ``change``: the text after the log's path."""
     return CheckpointError(
         "landing-ledger-behind-log",
         "{path} {change}: an older copy of the ledger was restored for feed {feed!r}, or its newest commit "

@@ -1,15 +1,15 @@
 """Merge small files of a table into larger ones with the same rows, in one Delta commit with ``dataChange`` false (ADR-110).
 
-A log's new files have the layout of landed files: one generation and partition each, in offset order, named with the CRC-32 of
-their bytes. The old files stay for runs that were planned on them, until `tables.delta.gc` deletes them.
+A log's new files have the layout of landed files: one generation and partition each, in offset order, named with the CRC-32
+of their bytes. The old files stay for runs that were planned on them, until `tables.delta.gc` deletes them.
 
-Each run adds a file to each table, and a commit costs more the more files a table has. So `gc` also merges the files of outputs
-and of the journal and, in tables that several jobs share, the files of this job. It does not merge the files of changelogs,
-because snapshots limit their number, and restores read them as they were staged. The footer of a merged file states how many rows
-of each run it has, so that `check_published` can still count by run. The old files stay, because the ledger names them, and
-`republish`, `promote` and restores read them.
+Each run adds a file to each table, and the more files a table has, the more a commit costs. So `gc` also merges the files of
+outputs and of the journal. In tables that several jobs share, it merges the files of this job. It does not merge the files of
+changelogs, because snapshots limit their number, and restores read them as they were staged. The footer of a merged file
+states how many rows of each run it has, so `check_published` can still count rows by run. The old files stay, because the
+ledger names them, and `republish`, `promote` and restores read them.
 
-Within one generation and partition, each offset occurs once, so a file's first and last offset identify its records.
+Within one generation and partition of a log, each offset occurs once, so a file's first and last offset identify its records.
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ from rewindow.tables.shared.paths import JOURNAL
 from rewindow.tables.shared.publications import SHARED_TABLES, due_tables, publication_id
 
 _SMALL_LOG_BYTES = 16 << 20
-"""Larger files of logs are not merged."""
+"""Files of logs that are larger than this are not merged."""
 
 _MERGED_BYTES = 64 << 20
-"""The maximum size of a merged file, which is in memory while it is written."""
+"""The maximum size of a merged file, because a merged file is in memory while it is written."""
 
 _MOST_FILES = 1_000
-"""How many small files become one, and about how many a commit removes, so that a caller with little time can stop in between."""
+"""The number of small files that are merged into one, and about how many files a commit removes. A caller with little time
+can stop after any commit."""
 
 
 class LogPart(NamedTuple):
@@ -75,9 +76,10 @@ class LogPart(NamedTuple):
 
 
 def due_merges(parts: Iterable[LogPart], held: Collection[str]) -> list[list[LogPart]]:
-    """Return the groups of files to merge: small neighbours in offset order. ``parts``: files of one generation and partition.
+    """Return the groups of files to merge: small neighbours in offset order.
 
-    ``held``: paths of files that must stay, because the next landing opens them by name.
+    ``parts``: the files of one generation and partition. ``held``: the paths of files that must stay, because the next
+    landing opens them by name.
     """
     groups: list[list[LogPart]] = []
     group: list[LogPart] = []
@@ -123,7 +125,7 @@ def _worth_merging(group: list[_SizedFile]) -> list[_SizedFile]:
 
 
 def is_covered(first: int, last: int, parts: Sequence[LogPart]) -> bool:
-    """Return whether the gapless files among ``parts`` contain each offset from ``first`` to ``last``."""
+    """Return whether the files without gaps among ``parts`` together contain all offsets from ``first`` to ``last``."""
     next_offset = first
     for part in sorted(parts, key=lambda part: part.first):
         if part.is_gapless and part.first <= next_offset <= part.last:
@@ -138,17 +140,17 @@ _ATTEMPTS = 5
 _FENCE = "rewindow.compact"
 """The application id under which merges of a log are committed, so that only one of two concurrent merges lands."""
 SMALL_BYTES = 1 << 20
-"""Larger files of runs are not merged."""
-# Like staged files, merged files have no statistics of columns with longer texts.
+"""Files of runs that are larger than this are not merged."""
+# Like staged files, merged files have no statistics of columns with long texts.
 _TEXT_LIMIT = 32
 
 
 class _Merge(NamedTuple):
-    """A merge of files, decided on what a handle has read.
+    """A merge of files. The decision to merge is based on what a handle has read.
 
     ``write``: writes the new files, and returns the actions that add them and remove the old files. ``fences``: the
-    application ids under which the merge is committed, with their versions. Delta refuses the merge if there was a commit under
-    one of these ids after the decision.
+    application ids under which the merge is committed, with their versions. Delta refuses the merge if a commit under one of
+    these ids was made after the decision.
     """
 
     table: DeltaTable
@@ -157,10 +159,10 @@ class _Merge(NamedTuple):
 
 
 def _merge_files(step: str, path: str, decide: Callable[[], _Merge | None]) -> Iterator[str | tuple[int, int]]:
-    """Merge files of a table. Yield the name of each step before it, and after each commit the numbers of old and of new files.
+    """Merge files of a table. Yield each step's name before it and, after each commit, the numbers of old and new files.
 
-    If another commit comes first, decide again; after `_ATTEMPTS` commits of others, leave the table to the next call.
-    ``decide``: returns the next merge, or None if nothing is to be merged.
+    ``decide`` returns the next merge, or None if there are no files to merge. If another writer commits first, ``decide`` is
+    called again. After `_ATTEMPTS` such commits, the table is left to the next call.
     """
     failed = 0
     while failed < _ATTEMPTS:
@@ -187,7 +189,7 @@ def _write_merged(
 ) -> AddAction:
     """Write rows as a new file of the partition with these values; return the action that adds it.
 
-    Raises `StorageError` (74) if the file, read back, has other rows.
+    Raises `StorageError` (74) if the file has other rows when it is read back.
     """
     stored = partition_values(values)
     directory = "/".join(f"{name}={value}" for name, value in stored.items())
@@ -204,8 +206,8 @@ def _write_merged(
 def _commit(merge: _Merge, actions: Actions) -> None:
     """Try to commit a merge. The caller must read the log to find out whether the merge landed."""
     table = merge.table
-    # Delta alone lets two commits remove the same files. The application ids make the second merge fail. Because there are no
-    # retries, any other commit in between, such as an OPTIMIZE, makes the merge fail, too.
+    # By itself, Delta would let two commits remove the same files. The application ids make the second merge fail. Because
+    # there are no retries, any other commit in between, such as an OPTIMIZE, also makes the merge fail.
     fences = [Transaction(app_id, version) for app_id, version in merge.fences.items()]
     try:
         table.create_write_transaction(
@@ -220,7 +222,7 @@ def _commit(merge: _Merge, actions: Actions) -> None:
 
 
 def _first(due: Iterable[_Due], files_of: Callable[[_Due], Sequence[Any]]) -> list[_Due]:
-    """Return as many groups of files as one commit merges."""
+    """Return the groups to merge in the next commit: the first due groups that together have about `_MOST_FILES` files."""
     first: list[_Due] = []
     count = 0
     for group in due:
@@ -232,7 +234,7 @@ def _first(due: Iterable[_Due], files_of: Callable[[_Due], Sequence[Any]]) -> li
 
 
 def log_parts(path: str, table: DeltaTable) -> dict[LogPartition, list[LogPart]]:
-    """Return a log's files by pairs of generation and partition. Files without statistics of their offsets are left out."""
+    """Return a log's files by (generation, partition). Files without statistics of their offsets are left out."""
     actions = added_files(table).to_pydict()
     names = ("path", "partition.generation", "partition.partition")
     if not all(name in actions for name in (*names, "min.offset", "max.offset")):
@@ -294,9 +296,9 @@ def _write_logs(folder: Folder, due: Sequence[tuple[LogPartition, list[LogPart]]
 
 
 def _rows_in_order(folder: Folder, group: Sequence[LogPart]) -> pa.Table | None:
-    """Return the rows of files, sorted by offset; None if the rows do not have exactly the offsets that the Delta log states.
+    """Return the rows of files, sorted by offset; None if their offsets are not exactly those that the Delta log states.
 
-    In that case the files are not merged, and readers of the log report the error.
+    If None is returned, the files are not merged. Readers of the log report the error.
     """
     # Reading checks the CRC-32, so a flipped bit is not copied.
     tables = [folder.read_table(part.path) for part in group]
@@ -310,8 +312,9 @@ def _rows_in_order(folder: Folder, group: Sequence[LogPart]) -> pa.Table | None:
 class RunFiles(NamedTuple):
     """The files of a job in one table that may be merged.
 
-    ``fences``: the application ids of commits that remove rows from the table, with their versions. A merge is committed under
-    the same ids. So if a removal and a merge are concurrent, Delta refuses the second, which was decided on files that are gone.
+    ``fences``: the application ids of commits that remove rows from the table, with their versions. A merge is committed
+    under the same ids. So of a concurrent removal and merge, Delta refuses the second, because its decision was based on
+    files that are gone.
     """
 
     path: str
@@ -321,7 +324,7 @@ class RunFiles(NamedTuple):
 
 
 def merged_by(job: str) -> str:
-    """Return the text that the names of a job's merged files have in place of the attempt."""
+    """Return the text that replaces the attempt in the names of a job's merged files."""
     return f"merged-{job}"
 
 
@@ -331,7 +334,7 @@ def run_files(warehouse: str, job: str, state: JobState) -> Iterator[RunFiles]:
 
 
 def _openers(warehouse: str, job: str, state: JobState) -> dict[str, Callable[[], RunFiles | None]]:
-    """Return, by the path of each table of a job, a function that opens the table and returns its files that may be merged."""
+    """Return, by path of each table of a job, a function that opens the table and returns those files that may be merged."""
     openers: dict[str, Callable[[], RunFiles | None]] = {}
     for branch in state.branches.values():
         for due in due_tables(state, branch.name) if branch.is_kept else ():
@@ -343,7 +346,7 @@ def _openers(warehouse: str, job: str, state: JobState) -> dict[str, Callable[[]
 
 
 def _in_table(warehouse: str, job: str, name: str, fence: str, publications: int) -> RunFiles | None:
-    """Return a table's files that may be merged; None if the table has fewer or more publications than the ledger."""
+    """Return a table's files that may be merged; None if it has fewer or more publications than the ledger names."""
     path = table_path(warehouse, name)
     table = open_table(path)
     published = table.transaction_version(fence) if table else None
@@ -358,7 +361,7 @@ def _in_journal(warehouse: str, job: str, state: JobState) -> RunFiles | None:
     if table is None or direct_problem(table):
         return None
     fence = f"rewindow.gc/{job}"
-    # Only reports of committed runs are merged, because `gc` removes the reports of dead attempts file by file.
+    # Only the reports of committed runs are merged. `gc` removes the reports of dead attempts file by file.
     ended = {f"job={job}/{attempt}.parquet" for attempt in attempts_of(state.committed)}
     merged = f"job={job}/{merged_by(job)}-"
     files = [file for file in table_files(path, table) if file.path in ended or file.path.startswith(merged)]
@@ -366,7 +369,7 @@ def _in_journal(warehouse: str, job: str, state: JobState) -> RunFiles | None:
 
 
 def _own(path: str, table: DeltaTable, column: str | None, job: str) -> list[TableFile]:
-    """Return the files of a table with rows whose runs are known; of a table that several jobs write, only this job's files."""
+    """Return the files of a table whose rows have known runs. If several jobs write the table, return only this job's files."""
     bounds = column_bounds(table, column) if column else {}
     return [
         file

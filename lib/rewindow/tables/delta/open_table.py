@@ -1,6 +1,6 @@
 """Open Delta tables, and check what direct access to them supports.
 
-A table must be inside the warehouse, so no symbolic link may lead out of it.
+A table must be inside the warehouse, so no symbolic link may lead out of the warehouse.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def table_path(warehouse: str, path: str) -> str:
 def open_table(path: str, *, may_lag: bool = False) -> DeltaTable | None:
     """Return a handle on the newest version of a table, for the caller alone; None if there is no table.
 
-    ``may_lag``: in a bucket, the newest version that this process has read is enough. Raises `ConfigError` (78) for a
-    catalog-managed table, `StorageError` (74) for a log that cannot be read, or the error of `failed` for a bucket.
+    ``may_lag``: whether, in a bucket, the newest version that this process has read is enough. Raises `ConfigError` (78) for
+    a catalog-managed table, `StorageError` (74) for a log that cannot be read, or the error of `failed` for a bucket.
     """
     try:
         table = take(path, may_lag=may_lag)
@@ -60,21 +60,24 @@ def existing_table(path: str) -> DeltaTable:
 
 def added_files(table: DeltaTable) -> pa.Table:
     """Return the files of a table as its log describes them, with a column for each statistic."""
-    # `pa.table` would load pandas, to find out whether its argument is a data frame.
+    # `pa.table` would load pandas, just to find out whether its argument is a data frame.
     return pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
 
 
 def takes_shared_files(path: str) -> bool:
-    """Return whether a file of a table may have rows of several tasks. In partitioned tables (older changelogs), none may."""
+    """Return whether a file of a table may have rows of several tasks.
+
+    In a partitioned table (an older changelog), it may not.
+    """
     table = open_table(path)
     return table is not None and not table.metadata().partition_columns
 
 
 _READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
-"""Reader features of tables whose files can be read without delta-rs. For deletion vectors, see `direct_problem`."""
+"""Reader features that a table may have if its files are read without delta-rs. For deletion vectors, see `direct_problem`."""
 
 _MANAGED = ("catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview")
-"""Features of tables whose commits a catalog decides. The log's folder may lack their newest commits (ADR-117)."""
+"""Features of tables whose commits are decided by a catalog. The log's folder may lack their newest commits (ADR-117)."""
 _UNKNOWN = re.compile(r"Feature '([^']+)' is not supported")
 """The message with which delta-rs refuses a table that has an unknown feature."""
 
@@ -86,7 +89,7 @@ def _check_direct(path: str, table: DeltaTable) -> None:
 
 
 def _check_refusal(path: str, error: Exception) -> None:
-    """Raise the error for a table that delta-rs refuses to open because of its features; return if there is another reason.
+    """Raise an error if delta-rs refuses to open a table because of its features; do nothing if the reason is another.
 
     Raises `ConfigError` (78) for a table that a catalog manages, `StorageError` (74) for any other feature.
     """
@@ -100,7 +103,8 @@ def _check_refusal(path: str, error: Exception) -> None:
             path=path,
             features=match[1],
         )
-    # The files of unpublished commits may make delta-rs fail before it reads the table's features.
+    # The table may have commits that are not published yet. Their files may make delta-rs fail before it reads the table's
+    # features.
     if "catalog-managed" in said or _has_staged_commits(path):
         _refuse_managed(path, _MANAGED[:1])
 
@@ -128,7 +132,7 @@ def _refuse_managed(path: str, features: Iterable[str]) -> None:
 
 
 def direct_problem(table: DeltaTable) -> str:
-    """Return why reading a table's files does not give the table's rows; ``""`` if it does."""
+    """Return why reading a table's files would not give the table's rows; an empty text if it would."""
     protocol = table.protocol()
     features = set(protocol.reader_features or ())
     if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
@@ -141,7 +145,7 @@ def direct_problem(table: DeltaTable) -> str:
 
 
 _SMALL = 64
-"""A folder with at most this many entries is checked as a whole after every change."""
+"""A folder with at most this many entries is checked as a whole whenever it has changed."""
 
 _Identity = tuple[tuple[int, int], ...]
 
@@ -149,9 +153,9 @@ _Identity = tuple[tuple[int, int], ...]
 class _Looked(NamedTuple):
     """A table's folder when it was checked.
 
-    ``folder``: its identity, see `_identity`. ``changed_ns``: when its entries had last changed (epoch ns). ``entries``: their
-    number. ``unseen``: how many later changes did not lead to a check of the whole folder. ``folders``: the paths of its
-    subfolders.
+    ``folder``: the folder's identity (see `_identity`). ``changed_ns``: when its entries had last changed (epoch ns).
+    ``entries``: the number of its entries. ``unseen``: how many changes since then did not lead to a check of the whole
+    folder. ``folders``: the paths of its subfolders.
     """
 
     folder: _Identity
@@ -169,15 +173,15 @@ def safe_path(warehouse: str, full: str) -> str:
     """Return ``full``, the path of a table, after checking that it is inside the warehouse.
 
     A folder is checked again only when it has changed. A folder with many entries is checked as a whole only after as many
-    changes as it has entries, because each run adds a file. In between, only its subfolders are checked. That is enough, because
-    only a link below which rewindow writes does harm, and the files that rewindow writes have new, random names.
+    changes as it has entries, because each run adds a file. In between, only its subfolders are checked. That is enough: a
+    link does harm only if rewindow writes below it, and the files that rewindow writes have new, random names.
 
     Raises `ConfigError` (78) if a symbolic link on that path, or in that folder, leads out of the warehouse.
     """
     if "://" in warehouse:
         return full
     state, checked = _identity(warehouse, full), _safe.get((warehouse, full))
-    # The folder does not exist, or a link leads to it. Either may change, so the result is not kept.
+    # The folder does not exist, or a link leads to it. Both may change, so the result is not kept.
     if state is None:
         check_inside(warehouse, [full, *_inside(full)[1]])
         return full
@@ -206,9 +210,10 @@ def _inside(full: str) -> tuple[int, list[str], tuple[str, ...]]:
 
 
 def _identity(warehouse: str, full: str) -> tuple[_Identity, int] | None:
-    """Return device and inode of the warehouse and of each folder on the path below it, and when the last one changed (ns).
+    """Return device and inode of the warehouse and of each folder on the path below it, and when the last folder changed (ns).
 
-    Return None if a folder does not exist or is a link. A folder that was moved away and replaced by a link keeps its inode.
+    Returns None if a folder does not exist or is a link. The inode alone does not show a link, because a folder keeps its
+    inode when it is moved away and replaced by a link to it.
     """
     path, identities = warehouse.rstrip("/"), []
     try:

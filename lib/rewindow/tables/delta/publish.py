@@ -1,14 +1,15 @@
-"""Bring tables up to date with the ledger. A row that changes what is published becomes one Delta commit to each affected table.
+"""Bring tables up to date with the ledger. A row that changes what is published becomes one commit per affected table.
 
 The k-th publication of a table is computed from the ledger alone. So any process may publish at any time, repeatedly and
-concurrently. A publication that is in the table is skipped, and only the next one can follow it.
+concurrently. A publication that is already in the table is skipped, and only the next one can follow it.
 
 A branch publishes the tables that its own runs name, so a lost table stops only the branches that use it. If branches share a
 table, each publishes the rows of all of them. Rows are removed from a shared table only when no branch needs them any more
-(FORGET), because its readers select the runs that count. In an output table, rows are added and removed run by run.
+(FORGET). Until then they do no harm, because readers of a shared table select the runs that count. In an output table, rows
+are added and removed run by run.
 
-After a reset, a job first empties its tables, with one commit each; their history stays readable. `FileRefusals` makes the checks
-that a run makes outside planning, so that `plan` can report what a run would refuse.
+After a reset, a job first empties its tables, with one commit each; their history stays readable. `FileRefusals` makes those
+checks of a run that planning does not make, so that `plan` can report what a run would refuse.
 """
 
 from __future__ import annotations
@@ -87,10 +88,10 @@ def finish_reset(warehouse: str, job: str, state: JobState) -> Iterator[str]:
 
 
 def unknown(warehouse: str, job: str, state: JobState, outputs: Sequence[str]) -> list[str]:
-    """Return the tables with rows of the job that its ledger did not publish.
+    """Return the tables that have rows of the job which its ledger did not publish.
 
-    These outputs, the job's changelogs, and the tables that several jobs write are checked. Raises `ConfigError` (78) for an
-    output of another job.
+    The tables that are checked are ``outputs``, the job's changelogs, and the tables that several jobs write. Raises
+    `ConfigError` (78) for an output of another job.
     """
     for path in outputs:
         table = open_table(table_path(warehouse, path))
@@ -138,10 +139,10 @@ def publish(
         if published > len(due.publications):
             check_ledger(warehouse, job, state, branch, now)
         ordinals = missing(due, published)
-        # Another job's table is refused, unless a failed attempt left it empty.
+        # A table of another job is refused, unless a failed attempt left the table empty.
         if ordinals and is_of_another(table, job):
             table = _create(warehouse, job, state, branch, due.target, due.table)
-        # A table to which this ledger has published nothing must not have rows of a ledger that was deleted.
+        # A table to which this ledger has published nothing must have no rows from a ledger that was deleted.
         if not published and epoch == 1:
             check_claim(warehouse, table, job, state, branch, due.target, due.table.path)
         handle: DeltaTable | None = table
@@ -158,7 +159,8 @@ def publish(
                 table=handle,
                 retract=_retract(job, due, removed, is_restart=is_restart),
                 fix=repeat_run(job, branch),
-                # Without this, a writer with a stale view of the ledger could append rows that the republication removed.
+                # Without closing these ids, a writer with a stale view of the ledger could append rows that the republication
+                # removed.
                 closes=[publication_id(state.ledger, job, due.target, before) for before in range(1, epoch)]
                 if is_restart
                 else (),
@@ -168,7 +170,7 @@ def publish(
 
 
 def _retract(job: str, due: Due, removed: AbstractSet[int], *, is_restart: bool) -> Retract | None:
-    """Return the function that removes the rows of these runs or, in a restart, all rows; None if no rows are to be removed.
+    """Return a function that removes the rows of these runs or, in a restart, all rows; None if there are none to remove.
 
     In a table that several jobs write, a restart removes only this job's rows.
     """
@@ -207,9 +209,9 @@ def check_targets(warehouse: str, job: str, state: JobState, branch: str, tables
 def check_not_lost(
     warehouse: str, job: str, state: JobState, branch: str, due: Due, reports: Reports, change: str = "is gone"
 ) -> None:
-    """Raise `StorageError` (74) for a missing table that was written, unless all files that its publications add still exist.
+    """Raise `StorageError` (74) for a missing table that was written, unless all files of its publications still exist.
 
-    Without this check, `publish` would create an empty table that looks as if nothing had ever been published to it.
+    Without this check, `publish` would create an empty table, as if no run had ever been published to it.
     """
     if due.restart.epoch == 1 and not was_prepared(state, due):
         return
@@ -255,14 +257,14 @@ def _create(warehouse: str, job: str, state: JobState, branch: str, target: str,
 def _is_leftover(
     table: DeltaTable, path: str, job: str, state: JobState, branch: str, target: str, spec: TableSpec
 ) -> bool:
-    """Return whether a failed attempt created a table, or a reset emptied it, and nothing was published to it since."""
+    """Return whether a failed attempt created a table or a reset emptied it, and no run was published to it since."""
     if spec.path in SHARED_TABLES or is_published(table, job, state, branch, target, spec.path):
         return False
     return (not is_of_another(table, job) or table.version() == 0) and not table_files(path, table)
 
 
 def _files(warehouse: str, run: CommittedRun, due: Due, reports: Reports) -> list[StagedFile]:
-    """Return a run's files for a table. Files that were staged for another branch's table are first copied to this table."""
+    """Return a run's files for a table. Files staged for the table of another branch are first copied to this table."""
     files = _staged(run, due, reports)
     staged_for = run.spec.binding.tables.get(due.target, due.table)
     if staged_for.path != due.table.path:
@@ -295,10 +297,10 @@ class FileRefusals:
         self._reports, self._open = reports, cache(open_table)
 
     def check_published(self, branch: str) -> None:
-        """Check the landings and runs that are published or to be published, and the journal. Raises as `run` would.
+        """Check the journal, and the landings and runs that are published or still to be published. Raises as `run` would.
 
-        A table that is gone is accepted if `run` can publish it again from staged files. So is a table that an interrupted
-        `republish` has created again.
+        Two things are accepted: a table that is gone, if `run` can publish it again from staged files, and a table
+        that an interrupted `republish` has created again.
         """
         self._check_logs()
         for due in due_tables(self._state, branch):
@@ -316,7 +318,7 @@ class FileRefusals:
         self._check_published(self._job.name, self._state, branch)
 
     def check_ledgers(self, branch: str) -> None:
-        """Check that logs have no landings, and tables no publications, that the ledgers lack. Raises `CheckpointError` (76)."""
+        """Raise `CheckpointError` (76) if a log has landings, or a table has publications, that the ledgers lack."""
         self._check_logs()
         check_ledger(self._warehouse, self._job.name, self._state, branch, self._state_now)
 
@@ -349,7 +351,7 @@ class FileRefusals:
                 continue
             check_log_claim(path, table, feed.ledger, name)
             published = table.transaction_version(log_id(feed.ledger, name, generation)) or 0
-            # If the feed has more landings by now, another process has landed since.
+            # If the feed has more landings by now, another process has landed them.
             if published > last_landing and len(self._feed_now(name).landings) == len(feed.landings):
                 raise more_landings(path, name, published, last_landing)
 
@@ -360,7 +362,7 @@ class FileRefusals:
             return
         where = (self._job.name, self._state, spec.branch, target, table.path)
         is_known = table.path in SHARED_TABLES or is_published(existing, *where)
-        # An empty table to which nothing was published gets other columns from the run, so it is not refused.
+        # An empty table to which nothing was published gets its columns from the run. So it is not refused for other columns.
         if is_known or table_files(path, existing):
             create_table(path, wanted, table.partition_by)  # checks the columns of an existing table
 

@@ -1,4 +1,4 @@
-"""The quarantine as files. A feed's landing ledger names the files of each landing. So files of replaced landings are known."""
+"""The quarantine as files. A feed's landing ledger names each landing's files, so those of replaced landings are known."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from rewindow.tables.shared.quarantine import IN_ORDER, Chosen
 class FileQuarantine:
     """The files of a warehouse's quarantine. ``files``: the files to read. ``replaced``: the files of replaced landings.
 
-    ``names``: by file, the first and the last name of a feed or job in it. ``lost``: see `Quarantine`.
+    ``names``: for each file, the first and the last name of a feed or job in it. ``lost``: see `Quarantine`.
     """
 
     folder: Folder
@@ -45,7 +45,7 @@ class FileQuarantine:
     lost: list[LostRows] = field(default_factory=list)
 
     def batches(self, chosen: Chosen) -> Iterator[pa.Table]:
-        """Yield the chosen rows, file by file. Lost files are left out, because no command makes those of landings again."""
+        """Yield the chosen rows, file by file. Lost files are left out: no command can restore lost files of landings."""
         conditions = [*_conditions(chosen)]
         self.lost.clear()
         for file in self.files:
@@ -59,7 +59,7 @@ class FileQuarantine:
             yield rows.filter(reduce(and_, conditions)) if conditions else rows
 
     def first(self, chosen: Chosen, limit: int, *, last: bool) -> tuple[int, pa.Table]:
-        """Return how many rows are chosen, and the first ``limit`` of them in the order `IN_ORDER`; with ``last``, the last."""
+        """Return the number of chosen rows, and the first (``last``: the last) ``limit`` of them in the order `IN_ORDER`."""
         count, kept = 0, self.schema.empty_table()
         by = [(name, "descending" if last else "ascending") for name in IN_ORDER]
         for rows in self.batches(chosen):
@@ -93,7 +93,7 @@ def open_quarantine(path: str, ledgers: Iterable[Sequence[LedgerRow]]) -> FileQu
 
 
 def _replaced(rows: Sequence[LedgerRow]) -> set[str]:
-    """Return the paths of the quarantine files that only landings of a feed's earlier generations added."""
+    """Return the quarantine files that were added only by landings of a feed's earlier generations."""
     if sum(row.kind == GENERATION for row in rows) < 2:
         return set()
     return _files(row.body for row in rows if row.kind == LANDING) - _files(landing_bodies(rows))

@@ -1,4 +1,4 @@
-"""What `republish` needs to know: which tables have drifted, which runs lost files, and whether repetitions give equal rows."""
+"""What `republish` needs to know: which tables have drifted, which runs lost files, do repeated runs give equal rows?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Repair:
         self._files = Files(tables.warehouse, tables.reports, digest)
 
     def published(self, state: JobState, branch: str) -> list[str]:
-        """Return the targets of a branch that have tables."""
+        """Return those targets of a branch that have tables."""
         return [*state.branch(branch).tables]
 
     def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
@@ -44,13 +44,13 @@ class Repair:
     def lost(self, state: JobState, branch: str, targets: Sequence[str]) -> tuple[list[CommittedRun], list[int]]:
         """Find the runs whose files for these targets are gone or altered.
 
-        Return the runs to repeat, in ledger order, with all runs whose lost state they need. Also return the numbers of the lost
-        runs that are not repeated.
+        Return the runs to repeat, in ledger order. They include the runs whose lost state these runs need. Also return the
+        numbers of the lost runs that are not repeated.
         """
         return lost_runs(state, branch, targets, self._files.are_whole)
 
     def known_reports(self, run: CommittedRun) -> Sequence[TaskReport]:
-        """Return the reports of a run's tasks; none if the journal has lost them."""
+        """Return the reports of a run's tasks; an empty list if the journal has lost them."""
         return self._files.reports(run) or ()
 
     def restore(self, state: JobState, spec: RunSpec) -> Restored:
@@ -70,7 +70,7 @@ class Repair:
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
         """Describe the first row of a target that a run and its repetition do not both have.
 
-        ``run``: the run with its files, some of which may be gone. ``spec``, ``reports``: the repetition.
+        ``run``: the run, some of whose files may be gone. ``spec``, ``reports``: the repetition of this run.
         """
         reports_before = self.known_reports(run)
         before = [file for report in reports_before for file in report.files if file.target == target]

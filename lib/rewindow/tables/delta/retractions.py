@@ -59,12 +59,12 @@ def retract_job(path: str, table: DeltaTable, *, column: str, job: str) -> Actio
     """Return the actions that remove one job's rows from a shared table. ``column``: the column with the job of a row."""
     actions: list[AddAction | RemoveAction] = []
     bounds = column_bounds(table, column)
-    # A feed may have the same name as the job, but rows of feeds have no run.
+    # A feed may have the same name as the job, but a feed's rows have no run.
     is_own = (pc.field(column) == job) & pc.field("_run").is_valid()
     for file in files_of_job(path, table, column, job):
         smallest, largest = bounds.get(file.path, (None, None))
         if smallest is not None and smallest == largest and file.first_run is not None:
-            # All rows of the file are of this job. The file need not be read, and may even be gone.
+            # All rows of the file belong to this job. The file need not be read, and may even be gone.
             actions.append(_removal(file))
         else:
             actions += _without(path, table, file, is_own, is_only=smallest == largest == job)
@@ -75,7 +75,7 @@ def _retract_feed(path: str, table: DeltaTable, *, feed: str) -> Actions:
     """Return the actions that remove a feed's rows from the quarantine."""
     column = SHARED_TABLES[QUARANTINE]
     bounds = column_bounds(table, column)
-    # A job may have the same name as the feed, but rows of jobs have a run.
+    # A job may have the same name as the feed, but a job's rows have a run.
     is_own = (pc.field(column) == feed) & pc.field("_run").is_null()
     actions: list[AddAction | RemoveAction] = []
     for file in table_files(path, table):
@@ -86,7 +86,7 @@ def _retract_feed(path: str, table: DeltaTable, *, feed: str) -> Actions:
 
 
 def removals(path: str, table: DeltaTable, names: AbstractSet[str]) -> Actions:
-    """Return the actions that remove the files with these paths, if the table has them at the handle's version."""
+    """Return the actions that remove those of the files ``names`` that the table has at the handle's version."""
     return [_removal(file) for file in table_files(path, table) if file.path in names]
 
 
@@ -99,15 +99,15 @@ def _may_have(file: TableFile, runs: AbstractSet[int]) -> bool:
 def _without(
     path: str, table: DeltaTable, file: TableFile, removed: pc.Expression, *, is_only: bool = False
 ) -> Actions:
-    """Return the actions that remove rows of a file. ``is_only``: the file has no row of another name than the removed ones."""
+    """Return the actions that remove some rows of a file. ``is_only``: whether no row of the file would remain."""
     try:
         rows = read_file(Folder(path), file, table_schema(table))
     except DamagedFileError:
         if not is_only:
             raise
-        # Its rows are lost already. As long as the table names it, nobody can read or repair the table.
+        # The rows of the file are lost already. As long as the table names the file, nobody can read or repair the table.
         return [_removal(file)]
-    # For rows with a null, the condition may be null. Such rows stay.
+    # The condition may be null for rows with a null. Such rows stay.
     is_kept = pc.invert(pc.coalesce(removed, pc.scalar(value=False)))
     kept = rows.filter(is_kept)
     if kept.num_rows == rows.num_rows:
@@ -126,9 +126,9 @@ def _removal(file: TableFile) -> RemoveAction:
 
 
 def retract_of_deleted(table: DeltaTable, ledger: str, feed: str, generations: Iterable[int]) -> Retract | None:
-    """Return the function that removes a feed's rows of a deleted ledger from the quarantine.
+    """Return a function that removes from the quarantine a feed's rows that come from a deleted ledger.
 
-    Return None if this ledger has published rows of these generations there, because the feed's rows are then its own.
+    Returns None if this ledger has published rows of these generations there. The feed's rows are then its own.
     """
     if any(table.transaction_version(quarantine_id(ledger, feed, number)) for number in generations):
         return None

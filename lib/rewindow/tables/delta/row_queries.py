@@ -1,7 +1,8 @@
-"""SQL queries over the new rows of an output and the rows of the run before, for expectations.
+"""SQL queries for expectations, over the new rows of an output and the rows of the previous run.
 
-DataFusion, a part of delta-rs, executes the queries. It reads only Delta tables, so the rows are copied to a temporary folder. It
-uses one partition and therefore one thread, so that sums of floats and the order of rows are the same in every attempt.
+DataFusion, a part of delta-rs, executes the queries. It reads only Delta tables, so the rows are copied to a temporary
+folder. It uses one partition and therefore one thread, so that sums of floats and the order of rows are the same in every
+attempt.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from rewindow.streams.duration import in_words
 Batches = Callable[[], Iterator[pa.RecordBatch]]
 
 _CHECK_MS = 20_000
-"""The longest time for a query on tables without rows."""
+"""The time limit for a query on tables without rows."""
 _AHEAD = 2
-"""The most batches of a result that wait to be taken."""
+"""At most this many batches of a result wait until the caller takes them."""
 _STACK_BYTES = 64 << 20
 _SETTINGS = {"datafusion.execution.target_partitions": "1"}
-# A comment matches in one way only, because otherwise many comments before another word would take for ever.
+# A comment matches in only one way. Otherwise the search through many comments for a following word would take for ever.
 _QUERY = re.compile(r"\s*(?:(?:--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)\s*)*(?:select|with)\b", re.IGNORECASE)
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _CHANGING = re.compile(
@@ -59,10 +60,10 @@ class RowQueries:
         self._builder = builder
 
     def rows(self, query: str, timeout_ms: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that a query returns, but for no longer than ``timeout_ms``.
+        """Yield the rows that a query returns. The query must end within ``timeout_ms``.
 
-        Raises `QueryError` if the query cannot be executed, `SlowQueryError` if it does not end in time. Nothing can stop native
-        code, so such a query continues in its thread, at most until the process ends.
+        Raises `QueryError` if the query cannot be executed, `SlowQueryError` if it does not end in time. Native code cannot
+        be stopped, so such a query continues in its thread, at most until the process ends.
         """
         deadline, results = time.monotonic() + timeout_ms / 1000, Queue[Any](_AHEAD)
         is_wanted = Event()
@@ -77,12 +78,12 @@ class RowQueries:
             raise SlowQueryError(timeout_ms) from None
         finally:
             is_wanted.clear()
-            with suppress(Empty):  # the thread may wait for a free place
+            with suppress(Empty):  # the thread may be waiting for space in the queue
                 results.get_nowait()
 
 
 def _execute(builder: QueryBuilder, query: str, results: Queue[Any], is_wanted: Event) -> None:
-    """Put the batches of a query into a queue, and then None, or the error."""
+    """Put the batches of a query into a queue, then None or, if the query fails, its error."""
     try:
         for batch in pa.RecordBatchReader.from_stream(builder.execute(query)):
             results.put(batch)
@@ -94,7 +95,7 @@ def _execute(builder: QueryBuilder, query: str, results: Queue[Any], is_wanted: 
 
 
 def _with_deep_stack(work: Callable[[], None]) -> None:
-    """Start a thread for DataFusion, whose recursion over a long query would overflow a usual stack and end the process."""
+    """Start a thread with a large stack. DataFusion recurses over a query, and a long query would overflow a normal stack."""
     usual = stack_size(_STACK_BYTES)
     try:
         Thread(target=work, name="query", daemon=True).start()
@@ -128,7 +129,7 @@ def row_queries(tables: Mapping[str, tuple[pa.Schema, Batches]]) -> Iterator[Row
 
 
 def refused(query: str) -> str | None:
-    """Return why a text is not a query, or not one that gives the same rows in every attempt; None if nothing is wrong."""
+    """Return why a text is no query, or may give other rows in another attempt; None if it is a query with fixed results."""
     if not _QUERY.match(query):
         return "only SELECT ... and WITH ... are queries of rows"
     if match := _CHANGING.search(_QUOTED.sub(" ", query)):
@@ -138,10 +139,10 @@ def refused(query: str) -> str | None:
 
 
 def check_query(query: str, tables: Mapping[str, pa.Schema], timeout_ms: int) -> None:
-    """Execute a query for offending rows on tables without rows.
+    """Test a query for offending rows: execute it on tables without rows.
 
-    Raises `QueryError` if it is not a query, names an unknown table or column, or returns a row for an empty set of rows,
-    `SlowQueryError` if it does not end.
+    Raises `QueryError` if ``query`` is not a query, names an unknown table or column, or returns a row although the tables
+    have none. Raises `SlowQueryError` if it does not end.
     """
     if why := refused(query):
         raise QueryError(why)

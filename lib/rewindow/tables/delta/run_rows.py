@@ -1,7 +1,7 @@
-"""What single runs have published: the rows of a run, how many rows of each run a file has, and the metrics of a chain of runs.
+"""What single runs published: a run's rows, how many rows of each run a file has, and the metrics of a chain of runs.
 
-The number of rows of a file of one run is in Delta's statistics. A merged file states in its footer how many rows of each run it
-has.
+If a file has rows of one run, Delta's statistics state their number. A merged file states in its footer how many rows of each
+run it has.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _KEY = b"rewindow.runs"
 def staged_batches(
     root: str, reports: Sequence[TaskReport], target: str, names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the columns ``names`` of the rows that were staged for a target. ``root``: the folder. Raises `StorageError` (74)."""
+    """Yield the columns ``names`` of the rows that were staged for a target. ``root``: the table's folder.
+
+    Raises `StorageError` (74).
+    """
     folder = Folder(root)
     for report in reports:
         for file in report.files:
@@ -46,8 +49,8 @@ def run_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the columns ``names`` of a committed run's rows, from its staged files if all of them exist.
 
-    Otherwise OPTIMIZE and VACUUM have replaced files, and the rows are read from the table. Raises `StorageError` (74) if the
-    table lacks some of them.
+    If OPTIMIZE and VACUUM have replaced some of these files, the rows are read from the table. Raises `StorageError` (74) if
+    the table lacks some of the rows.
     """
     folder = Folder(root)
     staged = [file for report in reports for file in report.files if file.target == target]
@@ -67,7 +70,7 @@ def run_batches(
 
 
 def _published(root: str, run: int) -> Iterator[pa.Table]:
-    """Yield the rows of a run from those files of a table that may have rows of the run."""
+    """Yield the rows of a run in a table. Only files that may have rows of the run are read."""
     table = existing_table(root)
     schema = table_schema(table)
     yield schema.empty_table()
@@ -77,7 +80,10 @@ def _published(root: str, run: int) -> Iterator[pa.Table]:
 
 
 def with_run_counts(rows: pa.Table) -> pa.Table:
-    """Return rows with metadata that states how many rows of each run there are. A file stores the metadata in its footer."""
+    """Add metadata to rows: how many of them each run has.
+
+    When the rows are written to a file, the metadata is in its footer.
+    """
     if "_run" not in rows.column_names:
         return rows
     counted = pc.value_counts(rows["_run"])
@@ -86,7 +92,7 @@ def with_run_counts(rows: pa.Table) -> pa.Table:
 
 
 def run_counts(folder: Folder, file: TableFile) -> Counter[int] | None:
-    """Return how many rows of each run a file has; None if neither Delta's log nor the file's footer states it."""
+    """Return how many rows of each run a file has; None if neither Delta's log nor the footer states this."""
     if file.first_run is not None and file.first_run == file.last_run:
         return Counter({file.first_run: rows_of(folder, file)})
     if file.rows == 0:
@@ -100,8 +106,8 @@ def run_counts(folder: Folder, file: TableFile) -> Counter[int] | None:
 def measures(warehouse: str, runs: Sequence[CommittedRun], reports: Reports) -> list[dict[str, Any]]:
     """Return the metrics of a chain of runs of one job, added up by task; see `add_up_runs`.
 
-    They are read from the metrics table, where `gc` merges the metrics of many runs into one file. Reports are read only of runs
-    whose metrics are not published yet. Raises `StorageError` (74) for a table that cannot be read.
+    The metrics are read from the metrics table, where `gc` merges the metrics of many runs into one file. Only for runs whose
+    metrics are not published yet, the reports are read. Raises `StorageError` (74) for a table that cannot be read.
     """
     parts = [*_published_measures(warehouse, runs)]
     published = {number for part in parts for number in pc.unique(part["_run"]).to_pylist()}

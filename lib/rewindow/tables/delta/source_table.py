@@ -1,11 +1,13 @@
-"""A Delta table or another job's output as a source: what is new in it, and whether landed rows were changed since.
+"""A Delta table or another job's output as a source: which rows are new, and whether landed rows were changed since.
 
 New rows are in files that newer versions added with new data. A version that removes rows is rejected, because a log is
-append-only. A row arrives at its ``arrived_at``, or without this column at the time of its commit. A first landing reads files
-of older versions. If VACUUM has deleted one, the landing reads the files that the table has now, and their rows have no arrival.
+append-only. A row arrives at its ``arrived_at`` or, if there is no such column, at the time of its commit. A first landing
+reads files of older versions. If VACUUM has deleted one of them, the landing reads the files that the table has now. The rows
+of these files have no arrival.
 
-Another job's output is landed epoch by epoch, and only from published runs of main. Before that, the rows of these runs are
-counted, and the sizes of their files are checked. Files are read only if UPDATE, DELETE or OPTIMIZE has written such rows.
+Another job's output is landed epoch by epoch, and only from published runs of main. Before the landing, the rows of these
+runs are counted, and the sizes of their files are checked. Files are read for this check only if UPDATE, DELETE or OPTIMIZE
+has rewritten such rows.
 """
 
 from __future__ import annotations
@@ -61,7 +63,10 @@ class _AddedFile:
 
 @dataclass(frozen=True, slots=True)
 class _TableCommit:
-    """The commit of one version of a table. ``time_ms``: the writer's time. ``takes_rows``: it removes or replaces rows."""
+    """The commit of one version of a table. ``time_ms``: the writer's time.
+
+    ``takes_rows``: whether it removes or replaces rows.
+    """
 
     version: int
     time_ms: int | None
@@ -76,12 +81,13 @@ def _read_commit(root: str, version: int) -> _TableCommit | None:
         text = _read(f"{root.rstrip('/')}/_delta_log/{version:020}.json")
         return _parse(root, version, (json.loads(line) for line in text.split("\n") if line)) if text else None
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
-        # The table could be opened, because a later checkpoint has the rows of this commit, but not when they came.
+        # The table could be opened, because a later checkpoint has the rows of this commit. But the checkpoint does not have
+        # their arrival.
         return None
 
 
 def _full_path(root: str, path: str) -> str:
-    """Return the full path of a data file. Paths in a Delta log are URL-encoded, and absolute in a shallow clone."""
+    """Return the full path of a data file. Paths in a Delta log are URL-encoded and, in a shallow clone, absolute."""
     if path.startswith("file:"):
         return unquote(urlsplit(path).path)
     decoded = unquote(path)
@@ -89,7 +95,7 @@ def _full_path(root: str, path: str) -> str:
 
 
 def _first_missing(root: str, paths: Sequence[str]) -> str | None:
-    """Return the first data file that does not exist, or None. A bucket is listed, because each path would be a request."""
+    """Return the first data file that does not exist; None if all exist. Lists a bucket instead of requesting each path."""
     listed: set[str] = set()
     if is_uri(root):
         base = root.rstrip("/")
@@ -114,7 +120,7 @@ def _parse(root: str, version: int, actions: Iterable[dict[str, Any]]) -> _Table
             adds.append(
                 _AddedFile(
                     _full_path(root, add["path"]),
-                    # Delta's protocol defines an empty text as null
+                    # Delta's protocol defines an empty text as null.
                     tuple(sorted((name, value or None) for name, value in (add.get("partitionValues") or {}).items())),
                     add.get("dataChange", True),
                     bool(add.get("deletionVector")),
@@ -214,7 +220,7 @@ class _TableLook:
         )
 
     def _first_commits(self, active: Mapping[str, Any]) -> list[_Dated] | None:
-        """Return all commits with their arrivals, for a first landing; None if arrivals are unknown and not needed."""
+        """Return all commits with their arrivals, for a first landing; None if the arrivals are unknown but not needed."""
         every = [_read_commit(self._root, version) for version in range(self._version + 1)]
         commits = [commit for commit in every if commit is not None]
         if len(commits) == len(every):
@@ -243,7 +249,10 @@ class _TableLook:
 
     @property
     def _again(self) -> str:
-        """The advice to land all rows again, although the Delta log no longer has the times at which all rows were added."""
+        """The advice to land all rows again.
+
+        It applies if the Delta log no longer has the times at which all rows were added.
+        """
         column = " with a column that tells when they arrived, `arrived_at: COLUMN`" if self._needs_arrivals else ""
         return f"land all rows again{column}: `rewindow land FEED --new-generation`"
 
@@ -265,7 +274,7 @@ class _TableLook:
         return commits
 
     def _pending(self, position: Mapping[str, Any]) -> list[_Dated]:
-        """Return the commits that an earlier call read, but did not land because their arrival was after its interval."""
+        """Return the commits that an earlier landing read but did not land, because they arrived after its interval."""
         pending: list[_Dated] = []
         for version, arrival in position.get("later", ()):
             commit = _read_commit(self._root, version)
@@ -302,8 +311,8 @@ class _TableLook:
         }
 
     def _check_partitions(self) -> None:
-        """Raise `ConfigError` (78) if a landed column is BINARY and a partition column."""
-        # The log stores values of a partition column as texts, and writers encode bytes differently.
+        """Raise `ConfigError` (78) if a landed column is a partition column of type BINARY."""
+        # The Delta log stores values of a partition column as texts, and writers encode bytes differently.
         spec, partitions = self._spec, self._metadata.partition_columns
         if not partitions or not self._is_direct:
             return
@@ -376,7 +385,7 @@ class _TableLook:
             )
 
     def _first_gone(self, pieces: Sequence[Piece], active: Mapping[str, Any]) -> str | None:
-        """Return the first file that can no longer be read; None if all can. Such a file was removed and deleted by VACUUM."""
+        """Return the first file that can no longer be read, because VACUUM deleted it after its removal; None if all can."""
         left = [piece.path for piece in pieces if piece.path not in active]
         if not left or not self._is_direct:
             return left[0] if left else None
@@ -392,8 +401,8 @@ def _new_files(commit: _TableCommit) -> Iterator[_AddedFile]:
 
 
 def _only(commits: Sequence[_TableCommit], active: Mapping[str, Any]) -> Iterator[_TableCommit]:
-    """Yield the commits, each only with the files that no earlier commit has added, and that the table has now."""
-    # A deletion vector or a RESTORE adds a file again.
+    """Yield the commits, each with only those files that no earlier commit added and that the table still has."""
+    # A deletion vector or a RESTORE adds the same file again.
     left = set(active)
     for commit in commits:
         adds = tuple(file for file in _new_files(commit) if file.path in left)
@@ -403,7 +412,7 @@ def _only(commits: Sequence[_TableCommit], active: Mapping[str, Any]) -> Iterato
 
 def _partition_text(value: Any) -> str | None:
     """Return a partition value as text."""
-    # In the Delta protocol an empty text is null for every type.
+    # In the Delta protocol, an empty text means null for every type.
     if value is None or value == "":
         return None
     if isinstance(value, bool):
@@ -435,7 +444,7 @@ def look_at_output(
 def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str, int | None]:
     """Return a table's files, its schema as JSON, and the last epoch with rows (None if unknown).
 
-    The checksums of files with epochs after ``landed`` are verified, because these files are read next.
+    The checksums of files with epochs after ``landed`` are verified, because these files will be read next.
     """
     if (table := open_table(path)) is None:
         raise output_gone(path)
@@ -457,7 +466,8 @@ def _difference_from_runs(
 ) -> str | None:
     """Describe how an output's rows of published runs differ from what the runs wrote; None if they are equal.
 
-    ``digest``: returns the digest of rows, to compare rows in rewritten files. Without it, rows are only counted.
+    ``digest`` returns the digest of rows. It is used to compare rows in rewritten files. If it is None, rows are only
+    counted.
     """
     if not runs:
         return None

@@ -1,4 +1,4 @@
-"""The formats that the rows of rewindow's own tables state, in a warehouse of files."""
+"""The formats of the rows in rewindow's own tables, in a warehouse of files."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class FileAdapter:
     """The adapter of a warehouse of files."""
 
     def __init__(self, tables: DeltaTables) -> None:
-        """Bind to the tables of jobs. Reads nothing."""
+        """Create the adapter for the tables of jobs. Reads nothing."""
         self.tables = tables
 
     @cached_property

@@ -1,7 +1,7 @@
 """List the files of tables, and read and hash their rows. Equal hashes mean equal rows (L2).
 
-Rows are read with Arrow from the files that the Delta log names, because `DeltaTable.to_pyarrow_table` sometimes aborts the
-interpreter at exit (134), and silently returns nulls under column mapping.
+Rows are read with Arrow from the files that the Delta log names. `DeltaTable.to_pyarrow_table` is not used: it sometimes
+aborts the interpreter at exit (134), and it silently returns nulls if the table has column mapping.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rewindow.tables.shared.content_hash import hash_rows
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _FACTS = {"path", "num_records", "size_bytes", "min._run", "max._run", "min.seq", "max.seq"}
 _CONVERTED: Mapping[str, Callable[[str], Any]] = {"string": str, "integer": int, "long": int}
-"""Maps each type of partition columns to the function that converts a value, which the Delta log stores as text."""
+"""Maps a type of partition columns to the function that converts a value from the text in the Delta log."""
 _TYPES = {"string": "string", "long": "long", "double": "double", "boolean": "boolean", "binary": "binary"}
 _BATCH_ROWS = 100_000
 _WRITTEN = [(name, "ascending") for name in ("_epoch", "_partition", "_offset")]
@@ -39,7 +39,7 @@ class TableFile(NamedTuple):
     ``first_run``, ``last_run``: the smallest and the largest ``_run`` of its rows; None if the log does not state them.
     ``first_seq``, ``last_seq``: the smallest and the largest number of its rows, in a ledger.
 
-    ``rows`` is None for a file without statistics, which something other than rewindow has added; see `rows_of`.
+    ``rows`` is None for a file without statistics. Only writers other than rewindow add such files; see `rows_of`.
     """
 
     path: str
@@ -53,10 +53,10 @@ class TableFile(NamedTuple):
 
 
 def kept_by_merge(sizes: Sequence[int]) -> int:
-    """Return how many of the oldest files a merge leaves as they are. ``sizes``: those of a table's small files, in order.
+    """Return how many of the oldest files a merge leaves as they are. ``sizes``: the sizes of its small files, in order.
 
-    A file is merged if the later files together are at least as large. So each row is written again a few times, not with each
-    merge, and few files are left: each is larger than all later ones.
+    A file is merged if the later files together are at least as large as it is. So each row is rewritten a few times, not in
+    each merge. Few files are left, because each one is larger than all later files together.
     """
     kept, later = 0, sum(sizes)
     for size in sizes:
@@ -70,7 +70,7 @@ def kept_by_merge(sizes: Sequence[int]) -> int:
 def table_files(path: str, table: DeltaTable, *, runs: Collection[int] | None = None) -> list[TableFile]:
     """Return a table's files, sorted by path.
 
-    ``runs``: leave out a file with rows of only one run, if that run is not among these.
+    ``runs``: files that have only rows of one run are left out if that run is not among ``runs``.
 
     Raises `StorageError` (74) if reading the files would not give the table's rows.
     """
@@ -91,7 +91,7 @@ def _known_files(path: str, table: Handle) -> dict[str, TableFile]:
         types = _column_types(table)
         new = [_added(add, types) for add in table.new_files]
         if None in new:
-            # Only delta-rs converts partition values of other types, so the files are listed again.
+            # Only delta-rs converts partition values of other types. So it lists all files again.
             table.files = None
         else:
             files = [file for file in new if file is not None]
@@ -113,7 +113,7 @@ def _column_types(table: DeltaTable) -> dict[str, Any]:
 
 
 def _added(add: Mapping[str, Any], types: Mapping[str, Any]) -> TableFile | None:
-    """Return the file that an ``add`` action of a log describes; None for a partition value that only delta-rs converts."""
+    """Return the file that an ``add`` action describes; None if it has a partition value that only delta-rs converts."""
     stats = json.loads(add.get("stats") or "{}")
     bounds = [(stats.get(bound) or {}).get(name) for name in ("_run", "seq") for bound in ("minValues", "maxValues")]
     texts: Mapping[str, str | None] = add.get("partitionValues") or {}
@@ -153,7 +153,7 @@ def read_rows(path: str, columns: Sequence[str] | None = None, where: pc.Express
     table = existing_table(path)
     schema, folder = table_schema(table), Folder(path)
     files = (read_file(folder, file, schema) for file in table_files(path, table))
-    # File by file, so that only the wanted rows and columns are in memory together.
+    # Files are read one by one, so that only the wanted rows and columns are in memory together.
     parts = [_chosen(rows, columns, where) for rows in files]
     return pa.concat_tables(parts) if parts else _chosen(schema.empty_table(), columns, where)
 
@@ -178,7 +178,7 @@ def rows_of(folder: Folder, file: TableFile) -> int:
 
 
 def files_without_runs(table: DeltaTable) -> set[str]:
-    """Return the paths of files whose rows are of no run, according to the log: rows that landings sent to the quarantine."""
+    """Return the files whose rows, according to the log, belong to no run: rows that landings sent to the quarantine."""
     actions = added_files(table)
     if "null_count._run" not in actions.column_names:
         return set()
@@ -187,7 +187,7 @@ def files_without_runs(table: DeltaTable) -> set[str]:
 
 
 def files_of_job(path: str, table: DeltaTable, column: str, job: str) -> list[TableFile]:
-    """Return the files of a shared table that may have rows of a job. The loss of another file does not concern the job.
+    """Return the files of a shared table that may have rows of a job. Only the loss of such a file concerns the job.
 
     ``column``: the column with the job of a row.
     """
@@ -200,7 +200,7 @@ def files_of_job(path: str, table: DeltaTable, column: str, job: str) -> list[Ta
 
 
 def column_bounds(table: DeltaTable, column: str) -> dict[str, tuple[Any, Any]]:
-    """Return, by path, the smallest and the largest value of a column in each file; None if the log does not state it."""
+    """Return the smallest and largest value of a column in each file, by path; None for a value that the log does not state."""
     actions = added_files(table)
     nothing = [None] * actions.num_rows
     smallest, largest = (
@@ -301,8 +301,8 @@ def _column_type(delta_type: Any) -> str:
 def check_folders(path: str, files: Sequence[Any], partitions: Mapping[str, Sequence[Any]]) -> None:
     """Check that files are in the folders of the partitions that the Delta log states. Raises `StorageError` (74).
 
-    The log has no checksum, and this check finds a flipped bit in it. ``partitions``: maps each partition column to its value for
-    each of the files.
+    The log has no checksum. This check finds a flipped bit in the partition values of the log. ``partitions`` maps each
+    partition column to its values, one for each file.
     """
     for name, values in partitions.items():
         mark = f"{name}="

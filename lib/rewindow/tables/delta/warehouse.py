@@ -59,7 +59,8 @@ class DeltaTables:
     def __init__(self, warehouse: str, *, reads_directly: bool = True, digest: Digest | None = None) -> None:
         """Bind to a folder or URI. Nothing is read or created.
 
-        ``reads_directly``: workers may open the logs' files. ``digest`` returns the digest of rows, as tasks compute it.
+        ``reads_directly``: whether workers may open the logs' files. ``digest`` returns the digest of rows, as tasks compute
+        it.
         """
         self.warehouse, self.digest, self._reads_directly = warehouse.rstrip("/"), digest, reads_directly
         self._ledgers, self._reports = dict[str, Ledger](), dict[str, list[TaskReport]]()
@@ -69,7 +70,7 @@ class DeltaTables:
         self._logs: dict[tuple[str, str], tuple[tuple[int, int], LogFiles]] = {}
 
     def ledger(self, job: str) -> Ledger:
-        """Return a job's ledger. Each job has one `Ledger` object, which reads no file twice."""
+        """Return a job's ledger. Each job has one `Ledger` object, which reads each file only once."""
         return self._ledgers.setdefault(job, Ledger(table_path(self.warehouse, RUNS), job))
 
     def state(self, job: str) -> JobState:
@@ -89,7 +90,7 @@ class DeltaTables:
         return self.ledger(job).read()
 
     def append(self, job: str, *rows: LedgerRow) -> bool:
-        """Append rows in one commit. Return False if another writer's rows have their numbers (see `Ledger.append`)."""
+        """Append rows in one commit. Return False if another writer has used their numbers (see `Ledger.append`)."""
         self._states.store(job, self.ledger(job))
         return self.ledger(job).append(dated(rows))
 
@@ -109,7 +110,7 @@ class DeltaTables:
 
     @property
     def home(self) -> str:
-        """Where the ledgers are, for people."""
+        """Where the ledgers are, as messages show it."""
         return self.warehouse
 
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
@@ -132,7 +133,7 @@ class DeltaTables:
         check_owners(self.warehouse, job, outputs)
 
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
-        """Return for each target a folder outside of all tables. The files in these folders are compared and then deleted."""
+        """Return, for each target, a folder outside of all tables. The files in these folders are compared, then deleted."""
         folder = table_path(self.warehouse, f"internal/{spec.job}/{spec.attempt.id}")
         return {
             target: f"{folder}/{target}"
@@ -154,7 +155,7 @@ class DeltaTables:
         return first_difference(*rows) or "the rows are equal, their digests are not"
 
     def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
-        """Check that an attempt made the same rows as the attempt that it repeats, if the repeated attempt staged a complete run.
+        """Check that an attempt made the same rows as the one that it repeats, if the repeated attempt staged a complete run.
 
         Raises `InvariantError` (70), which names the table and the first row that differs.
         """
@@ -185,7 +186,10 @@ class DeltaTables:
         return run_batches(self.location_of(run.spec.binding.tables[target]), run, self.reports(run), target, names)
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
-        """Return the files with the offsets ``[start, end)``. A log's files are listed again only after a landing."""
+        """Return the files of a log with the offsets ``[start, end)``.
+
+        The log's files are listed again only after a landing.
+        """
         return self._log(feed, where.topic).find(feed, where, start, end)
 
     def log_table(self, feed: Feed, topic: str) -> LogTable | None:
@@ -212,7 +216,7 @@ class DeltaTables:
     def restore(self, state: JobState, spec: RunSpec) -> Checkpoint:
         """Return the checkpoint that a run resumes from.
 
-        If another process has committed the parent run and not published it yet, the parent is published first.
+        If another process has committed the parent run but not published it, the parent is published first.
         """
         parent = state.find_run(spec.parent)
         maker = parent.spec.branch if parent else spec.branch
@@ -236,7 +240,10 @@ class DeltaTables:
         return find_checkpoint(self.warehouse, state.find_run(parent), state.basis(parent), self.reports)
 
     def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
-        """Stage the rows of a snapshot; return the ledger row that makes the snapshot valid. Raises `StorageError` (74)."""
+        """Stage the rows of a snapshot; return the ledger row that makes the snapshot valid once it is appended.
+
+        Raises `StorageError` (74).
+        """
         from rewindow.tables.delta.checkpoints import stage_snapshot
 
         return stage_snapshot(self.warehouse, state, run, uuid4().hex, self.reports)
@@ -248,8 +255,8 @@ class DeltaTables:
     def audit(self, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
         """Read back all that an attempt staged; return its COMMIT.
 
-        Raises `StorageError` (74), which names a file that was altered, and `InvariantError` (70) if records were lost or taken
-        twice. In both cases, nothing was committed.
+        Raises `StorageError` (74), which names a file that was altered, and `InvariantError` (70) if records were lost or
+        processed twice. In both cases, nothing was committed.
         """
         from rewindow.tables.delta.journal import audit_files
 
@@ -287,7 +294,7 @@ class DeltaTables:
         return store_rows(self.warehouse, run, state.basis(run.spec.run), store, self.reports)
 
     def restored(self, state: JobState, run: CommittedRun, store: str) -> tuple[int, int]:
-        """Return how many rows and bytes of a store's changelog a restore after a run reads."""
+        """Return how many rows and bytes of a store's changelog a restore of the state after a run reads."""
         from rewindow.tables.delta.checkpoints import changelog_files
 
         target, basis = f"{CHANGELOG}{store}", state.basis(run.spec.run)
@@ -305,7 +312,7 @@ class DeltaTables:
     def check_published(
         self, job: str, state: JobState, branch: str, *, early: bool = False, brief: bool = False
     ) -> None:
-        """Check that a branch's tables are what was published; see `check_published`."""
+        """Check that a branch's tables contain what was published; see `check_published`."""
         check_published(self.warehouse, job, state, branch, self.state, self._checked, early=early, brief=brief)
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
@@ -322,7 +329,7 @@ class DeltaTables:
         return [*find_drift(self.warehouse, job, state, branch, Files(self.warehouse, self.reports, self.digest))]
 
     def known_reports(self, run: CommittedRun) -> Sequence[TaskReport]:
-        """Return the reports of a committed run's tasks, which are in one file."""
+        """Return the reports of a committed run's tasks. They are in one file."""
         return self.reports(run)
 
     def check_next(self, job: str, state: JobState, branch: str) -> None:
@@ -339,14 +346,14 @@ class DeltaTables:
         return step_times(self.warehouse, runs)
 
     def later_refusals(self, job: Job, state: JobState) -> FileRefusals:
-        """Return the checks that a run makes outside planning, for commands that only plan."""
+        """Return the checks that a run makes before or after planning, for commands that only plan."""
         from rewindow.tables.delta.publish import FileRefusals
 
         check = partial(self.check_published, early=True, brief=True)
         return FileRefusals(self.warehouse, job, state, check, self.feed, self.state, self.reports)
 
     def stored_tables(self) -> list[StoredTable]:
-        """Return rewindow's own tables with the formats that their rows state. Raises `StorageError` (74)."""
+        """Return rewindow's own tables, with the formats that are stated in their rows. Raises `StorageError` (74)."""
         from rewindow.tables.delta.stored_formats import stored_tables
 
         return stored_tables(self.warehouse)
@@ -356,7 +363,7 @@ class DeltaTables:
         return measures(self.warehouse, runs, self.reports)
 
     def location_of(self, table: TableSpec) -> str:
-        """Return where a table is, for people."""
+        """Return where a table is, as messages show it."""
         return table_path(self.warehouse, table.path)
 
     def count_rows(self, table: TableSpec) -> int:
@@ -372,7 +379,7 @@ class DeltaTables:
         return read_rows(self.location_of(table), where=pc.field("_run").isin(pa.array(list(runs), pa.int64())))
 
     def frame(self, session: Any, table: TableSpec) -> Any:
-        """Return an output as a data frame of a Spark session, which must read the folder or bucket."""
+        """Return an output as a data frame of a Spark session. The session must be able to read the folder or bucket."""
         return session.read.format("delta").load(self.location_of(table))
 
     def rows_of_key(self, table: TableSpec, key: Mapping[str, Sequence[Any]]) -> pa.Table:
@@ -411,7 +418,7 @@ class DeltaTables:
         return self.log_files(feed, where, start, end)
 
     def as_files(self, feed: Feed, parts: Sequence[LogFile]) -> Sequence[LogFile]:  # noqa: ARG002
-        """Return ``parts``, which are files already."""
+        """Return ``parts`` unchanged, because they are files already."""
         return parts
 
     def quarantine(self, feeds: Iterable[str]) -> FileQuarantine | None:
@@ -449,7 +456,7 @@ class DeltaTables:
         return roots
 
     def _complete(self, spec: RunSpec, feed: Feed, roots: Mapping[str, str]) -> list[TaskReport] | None:
-        """Return the reports of the repeated attempt; None if its reports or files are incomplete or damaged."""
+        """Return the reports of the attempt that ``spec`` repeats; None if its reports or files are incomplete or damaged."""
         from rewindow.tables.delta.journal import audit_files
 
         try:

@@ -1,8 +1,8 @@
-"""An attempt before its COMMIT: whether its plan may be held in memory, and how its staged rows are compared and audited.
+"""An attempt before its COMMIT: may its plan be held in memory, and how are its staged rows compared and audited?
 
 A held plan is appended together with the COMMIT. Until then, no other process knows the plan or its row number. If another
-process appends to the job's ledger in the meantime, the run must start again. So a plan is held only on the branch main, and only
-while no other branch is active.
+process appends to the job's ledger in the meantime, the run must start again. So a plan is held only on the branch main, and
+only while no other branch is active.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from rewindow.tables.shared.audit import audit_counts, commit_of, not_determinis
 from rewindow.tables.shared.diff import first_difference
 
 _RECENT = 20
-"""How many of the ledger's last rows, after a stored fold, are checked for rows of other branches than main."""
+"""The number of the ledger's last rows, after those that a stored state replaces, that are searched for rows of other
+branches than main."""
 _OF_ANY = (COMMIT, SNAPSHOT, FORGET)
-"""The kinds of rows that belong to no single branch, or whose branch is stated in another row."""
+"""The kinds of rows that belong to no single branch, or whose branch is stated only in another row."""
 
 
 def may_hold(state: JobState, ledger: Sequence[LedgerRow], rows: Sequence[LedgerRow]) -> bool:
-    """Return whether the ``rows`` to append are a plan that may be held in memory. ``ledger``: the rows before them."""
+    """Return whether the rows to append are a plan that may be held in memory. ``ledger``: the rows before ``rows``."""
     if len(rows) != 1 or rows[0].kind != PLAN or rows[0].body["branch"] != MAIN:
         return False
     recent = known_part(ledger)[1][-_RECENT:]
@@ -41,7 +42,10 @@ def may_hold(state: JobState, ledger: Sequence[LedgerRow], rows: Sequence[Ledger
 
 
 def stage(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
-    """Let the journal hold the report of the run as a whole. Raises `StorageError` (74) if the journal has other reports."""
+    """Let the journal hold the report of the run as a whole.
+
+    Raises `StorageError` (74) if the journal already has other reports.
+    """
     last, attempt = reports[-1], spec.attempt.id
     if not journal.reports(attempt, last.sub_topology):
         text = stored_json(last.as_json())
@@ -57,9 +61,9 @@ def stage(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskReport]) -
 
 
 def check_repeats(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
-    """Check that an attempt made the same rows as the attempt that it repeats, if all tasks of the repeated attempt reported.
+    """Check that an attempt made the same rows as the one that it repeats, if all tasks of the repeated attempt reported.
 
-    Raises `InvariantError` (70) otherwise.
+    Raises `InvariantError` (70) if the rows differ.
     """
     before = journal.reports(spec.repeats) if spec.repeats else []
     if not set(range(len(spec.binding.topology))) <= {report.sub_topology for report in before}:
@@ -67,10 +71,11 @@ def check_repeats(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskRe
     try:
         audit_counts(spec, feed, before)
     except InvariantError:
-        # The repeated attempt died before it had reported completely, so there is nothing to compare.
+        # The repeated attempt died before all its tasks had reported, so there is nothing to compare.
         return
     for target in spec.binding.tables:
-        # The repeated attempt has no metrics, which are staged with the COMMIT. The job's expectations may have changed since.
+        # The repeated attempt has no metrics, because metrics are staged with the COMMIT. Results of expectations may differ,
+        # because the job's expectations may have changed since.
         if target not in (METRICS_TARGET, EXPECTATIONS):
             mine = staged_rows(journal, spec.attempt.id, target, reports)
             theirs = staged_rows(journal, spec.repeats or "", target, before)
@@ -80,7 +85,7 @@ def check_repeats(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskRe
 
 
 def audit(journal: SparkJournal, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
-    """Check what an attempt staged, as read back from the journal or held in memory. Return the attempt's COMMIT."""
+    """Check the rows that an attempt staged, read back from the journal or held in memory; return the attempt's COMMIT."""
     reports = journal.reports(spec.attempt.id)
     if summary(spec.attempt.id, reports) != staged:
         raise StorageError(

@@ -1,8 +1,8 @@
-"""Check that a branch's tables in a catalog are still what was published.
+"""Check that a branch's tables in a catalog still contain what was published.
 
-The rows of each run are counted only if the history shows that another writer has changed the table since the publication before
-the last. Earlier commits were checked before that publication. The history is not read if the table is certainly as the last run
-left it (`last_publications`).
+The rows of each run are counted only if the table's history shows that another writer has changed it since the second-last
+publication. Changes before that were found by the check that preceded the last publication. The history is not read if the
+table is certainly as the last run left it (`last_publications`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Checkpoints and snapshots as blocks of the journal. In a catalog, stores have no tables of their own.
 
 A snapshot replaces the changelog blocks of all earlier runs. The journal holds a snapshot in memory until the SNAPSHOT row is
-appended, so both are in one commit.
+appended, so that both are appended in one commit.
 """
 
 from __future__ import annotations
@@ -34,11 +34,14 @@ from rewindow.tables.shared.checkpoints import Checkpoint, current_rows, since_l
 from rewindow.tables.shared.publications import Reports
 
 BLOCK_ROWS = 250_000
-"""The most rows of a block of a snapshot."""
+"""A block of a snapshot has at most this many rows."""
 
 
 def find_checkpoint(head: CommittedRun | None, basis: Sequence[CommittedRun], reports: Reports) -> Checkpoint:
-    """Return the checkpoint after the run ``head``; an empty one for None. ``basis``: the runs to read, see `JobState.basis`."""
+    """Return the checkpoint after the run ``head``; an empty one if it is None.
+
+    ``basis``: the runs to read (`JobState.basis`).
+    """
     if head is None:
         return Checkpoint({}, {})
     states = {(report.sub_topology, report.partition): report.state for report in reports(head)}
@@ -53,7 +56,7 @@ def find_checkpoint(head: CommittedRun | None, basis: Sequence[CommittedRun], re
 
 
 def changelog_files(basis: Sequence[CommittedRun], store: str, reports: Reports) -> list[tuple[str, StagedFile]]:
-    """Return the blocks of a store's changelog that a restore reads, as pairs of path and file, in the order of the runs."""
+    """Return the blocks of a store's changelog that a restore reads: pairs (path, file), in the order of the runs."""
     target = f"{CHANGELOG}{store}"
     return [
         (block_path(run.commit.attempt, target, file.path), file)
@@ -104,11 +107,12 @@ def _filled(data: bytes, values: Mapping[str, Any], schema: pa.Schema) -> pa.Tab
 def stage_snapshot(
     journal: SparkJournal, state: JobState, run: CommittedRun, attempt: str, reports_of: Reports
 ) -> LedgerRow:
-    """Let the journal hold a snapshot; return the ledger row that makes the snapshot valid, if it is appended next.
+    """Let the journal hold a snapshot; return the ledger row that makes the snapshot valid.
 
-    Raises `StorageError` (74) if a block of a store is gone.
+    The snapshot is valid only if this row is appended as the ledger's next row. Raises `StorageError` (74) if a block of a
+    store is gone.
     """
-    # The number of the SNAPSHOT row is the `_run` of its rows.
+    # The rows of the snapshot have the number of the SNAPSHOT row as their `_run`.
     number = state.rows + 1
     stores = sorted(run.spec.binding.stores)
     changes = store_changes(journal, run, state.basis(run.spec.run), stores, reports_of)

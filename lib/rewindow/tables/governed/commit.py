@@ -1,17 +1,17 @@
 """Commit rows to a catalog's tables through the DataFrame writer.
 
-What Spark returns or raises does not show whether a commit landed. The table's rows, its history, or Delta's note show it.
+What Spark returns or raises does not show whether a commit landed. The table's rows, its history, or Delta's note do.
 
-Reading Delta's note takes no Spark job. After a commit, and only then, Delta writes the version into the session's setting
-``lastCommitVersionInSession``. It writes no note when it skips an append whose version is in the table, or when it refuses an
-append. So a note in a session in which only this append is made proves that the append landed. A missing note proves nothing, so
-the caller then reads the history. The append is made in a copy of the command's session, because other threads may commit in the
-command's session, for example in a notebook. Only Spark Connect copies sessions, from PySpark 4.1 on. A platform may refuse to
-copy a session, or to show the setting.
+The note is the version that Delta writes into the session's setting ``lastCommitVersionInSession``, after a commit and only
+then. Delta writes no note when it skips an append whose version is in the table, or when it refuses an append. So if a
+session makes only this append, a note in it proves that the append landed. A missing note proves nothing, so the caller then
+reads the history. Reading the note takes no Spark job. The append is made in a copy of the command's session, because other
+threads may commit in the command's session, for example in a notebook. Only Spark Connect copies sessions, from PySpark 4.1
+on. A platform may refuse to copy a session, or to show the setting.
 
-The history of a table shows what rewindow has committed, and whether anything else has changed the table. A commit of rewindow
-states its application id, its version under that id and, in a ledger, the token of its append. The newest commits are read
-first, a few at a time, so reading costs the same however long the history is.
+The history of a table shows what rewindow has committed, and whether another writer has changed the table. A commit of
+rewindow states its application id, its version under that id and, in a ledger, the token of its append. The newest commits
+are read first, a few at a time, so reading costs the same however long the history is.
 
 On a local disk, Delta can acknowledge the same version to two JVMs, so `hold_local_disk` allows one JVM at a time.
 """
@@ -51,9 +51,9 @@ def add_once(
 ) -> None:
     """Append rows in one commit, which is identified by ``app_id`` and ``version`` and lands at most once.
 
-    If the table has that version, Delta skips the commit without a Spark job. ``replaces``: an SQL condition for rows that the
-    commit removes. ``token``: the token of the append. ``is_whole``: whether the table has exactly the published rows after the
-    commit. The history of the table states token and ``is_whole``.
+    If the table has that version, Delta skips the commit without a Spark job. ``replaces``: an SQL condition for rows that
+    the commit removes. ``token``: the token of the append. ``is_whole``: whether the table has exactly the published rows
+    after the commit. The commit records ``token`` and ``is_whole`` in the table's history.
     """
     writer = frame.write.format("delta").option("txnAppId", app_id).option("txnVersion", version)
     stated = {"app": app_id, "version": version, **({"token": token} if token else {})}
@@ -67,11 +67,11 @@ def add_once(
 
 
 def is_there(spark: SparkSession, name: TableName, app_id: str, version: int, column: Column) -> bool:
-    """Return whether a table certainly has a version of an application id. False proves nothing.
+    """Return whether a table certainly has a version of an application id. If False, the table may still have it.
 
-    This tries to append under that version. If the table has the version, Delta skips the append. That takes a Spark job, but
-    the next append then needs one job less. Otherwise the append fails, because the function that should make its rows raises an
-    error. So no row can be written, whatever a platform does.
+    This tries to append under that version. If the table has the version, Delta skips the append. If not, the append fails,
+    because the function that should make its rows raises an error. So no row can be written, whatever a platform does. The
+    attempt takes a Spark job, but the next append then needs one job less.
     """
     never = spark.range(1).mapInArrow(_refused, ddl([column]))
     try:
@@ -86,7 +86,7 @@ def _refused(_batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def commit_noted(spark: SparkSession, commit: Callable[[SparkSession], None]) -> bool:
-    """Call ``commit`` with a session. Return whether Delta has noted a commit in that session; False proves nothing.
+    """Call ``commit`` with a session. Return whether Delta noted a commit in it. If False, the commit may still have landed.
 
     Raises what ``commit`` raises.
     """
@@ -102,9 +102,9 @@ def commit_noted(spark: SparkSession, commit: Callable[[SparkSession], None]) ->
 
 
 def _copied(spark: SparkSession) -> SparkSession | None:
-    """Return a copy of a session without a note; None if the session cannot be copied."""
+    """Return a copy of a session, which has no note; None if the session cannot be copied."""
     own: SparkSession | None = None
-    # An old Spark or a platform may refuse the copy. Then the history is read instead.
+    # An old Spark or a platform may refuse to copy a session. Then the history is read instead.
     with suppress(Exception):
         own = spark.cloneSession()  # type: ignore[attr-defined]  # only sessions of Spark Connect
         own.conf.unset(_NOTE)
@@ -122,7 +122,7 @@ def _note(own: SparkSession) -> Any:
 
 
 def _end(own: SparkSession) -> None:
-    """Let the server forget a copied session, which it would otherwise keep for an hour."""
+    """Close a copied session on the server, which would otherwise keep it for an hour."""
     client: Any = own.client
     with suppress(Exception):
         client.release_session()

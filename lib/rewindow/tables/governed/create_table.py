@@ -17,7 +17,8 @@ from rewindow.tables.governed.names import TableName, ddl, sql_type
 from rewindow.tables.governed.table_history import exists, has_files, is_emptied, table_version
 
 _LOOKS, _LOOK_SECONDS = 5, 1.0
-"""How many times to try to create a table that another process seems to be creating, and the seconds to wait each time."""
+"""Two numbers for a table that another process seems to be creating: how many times to try, and how many seconds to wait each
+time."""
 _FILES_FOUND = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 OWNER = "rewindow.owner"
 """The table property with the job and branch that write the table."""
@@ -35,7 +36,7 @@ def create_table(
 ) -> None:
     """Create a Delta table and its schema if they do not exist. The catalog must exist.
 
-    ``grows``: add missing columns to an existing table, which may also have other columns.
+    ``grows``: whether to add missing columns to an existing table, which may also have further columns.
 
     Raises `CheckpointError` (76) if the table exists with other columns, `ConfigError` (78) if another job writes it.
     """
@@ -44,7 +45,7 @@ def create_table(
     written = ", ".join(f"'{key}' = '{value}'" for key, value in wanted.items())
     with mapped():
         if not exists(spark, name):
-            # Even with IF NOT EXISTS, CREATE SCHEMA may need rights that this user lacks.
+            # CREATE SCHEMA may need rights that this user lacks, even with IF NOT EXISTS.
             if not spark.catalog.databaseExists(name.quoted_schema):
                 spark.sql(f"CREATE SCHEMA IF NOT EXISTS {name.quoted_schema}")
             definition = f"({ddl(columns)}) USING delta{partitioned} TBLPROPERTIES ({written})"
@@ -56,8 +57,8 @@ def create_table(
             actual += [(column.name, sql_type(column)) for column in added]
     due = [(column.name, sql_type(column)) for column in columns]
     if not grows and sorted(actual) != sorted(due) and (table_version(spark, name) == 0 or is_emptied(spark, name)):
-        # A failed attempt has created the table, or a reset has emptied it, so the table may be replaced. It must not belong to
-        # another job or have rows, though. Version 0 has rows if CREATE TABLE ... AS SELECT made it.
+        # A failed attempt has created the table, or a reset has emptied it. So it may be replaced, unless it belongs to another
+        # job or has rows. Version 0 has rows if CREATE TABLE ... AS SELECT made it.
         check_properties(spark, name, properties or {})
         if has_files(spark, name):
             raise other_columns(str(name), actual, due)
@@ -80,7 +81,7 @@ def check_owners(spark: SparkSession, names: Iterable[TableName], owner: str) ->
 
 
 def check_properties(spark: SparkSession, name: TableName, properties: Mapping[str, str]) -> None:
-    """Raise `ConfigError` (78) if a table lacks one of these properties, as a table of another job or branch does."""
+    """Raise `ConfigError` (78) if a table lacks one of these properties. Tables of other jobs and branches do."""
     if not properties:
         return
     kept = properties_of(spark, name)
@@ -102,7 +103,7 @@ def properties_of(spark: SparkSession, name: TableName) -> dict[str, str]:
 
 
 def _create_unless_created(spark: SparkSession, name: TableName, definition: str) -> None:
-    """Create a table. If another process is creating it (or died doing so), Delta refuses until the catalog has the table."""
+    """Create a table. While another process creates it (or if that process died), Delta may refuse. This then tries again."""
     for attempts_left in reversed(range(_LOOKS)):
         try:
             with mapped():

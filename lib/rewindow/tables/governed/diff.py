@@ -1,4 +1,4 @@
-"""Compare and hash a catalog's tables. This process collects the rows."""
+"""Compare and hash a catalog's tables. The rows are collected in this process."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def compare_frames(
     epochs: tuple[int, int],
     samples: int,
 ) -> TableDiff:
-    """Compare two output tables key by key. The keys are split into partitions, whose rows are collected one by one.
+    """Compare two output tables key by key. The keys are split into partitions, which are collected one after the other.
 
-    ``epochs``: rows with ``epochs[0] < _epoch <= epochs[1]`` are compared. ``samples``: the most keys to describe.
+    ``epochs``: rows with ``epochs[0] < _epoch <= epochs[1]`` are compared. ``samples``: describe at most this many keys.
     """
     schemas = [arrow_schema(some) for some in columns]
     check_keys(schemas[0], schemas[1], keys)

@@ -1,6 +1,7 @@
 """Find drift: published tables whose rows are no longer the published rows.
 
-`republish` reads all rows and compares their digests with the COMMIT rows, so it also finds an UPDATE that keeps every count.
+`republish` reads all rows and compares their digests with the COMMIT rows, so it also finds an UPDATE that changes no number
+of rows.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def find_drift(
 def difference_from_runs(spark: SparkSession, new: NewEpochs, name: TableName, look: KnownTables) -> str | None:
     """Describe how the rows of an output's new epochs differ from what was published; None if they are equal.
 
-    Rows are read only if another writer has changed the table since the publication before the last.
+    Rows are read only if another writer has changed the table since the second-last publication.
     """
     (due,) = [due for due in published_tables(new.state, MAIN) if due.target == new.target]
     history = look(name, publication_id(new.state.ledger, new.job, due.target))
@@ -96,7 +97,7 @@ def _difference(
 
 
 def _digests(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the number and the digest of each run's rows in these batches."""
+    """Yield, for each run, the number and the digest of its rows in these batches."""
     digests: dict[int, RowsDigest] = {}
     rows = Counter[int]()
     for batch in batches:

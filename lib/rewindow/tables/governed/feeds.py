@@ -1,9 +1,9 @@
 """The feeds of a catalog: landing ledger, logs and quarantine through Spark.
 
-The k-th commit to a log has the rows that the k-th append of landings to the ledger names. So its content depends on the ledger
-alone, as in `tables.governed.publish`. Landings are appended only after all earlier landings were published. So only the last
-commit may be missing from the log. That commit is always made again, because Delta skips it without a Spark job if the log has it
-(ADR-107).
+The k-th commit to a log has the rows that the k-th append of landings to the ledger names. So a log's content depends on the
+ledger alone, as in `tables.governed.publish`. Landings are appended only after all earlier landings were published, so only
+the last commit may be missing from the log. The last commit is always made again: if the log has it, Delta skips it without a
+Spark job (ADR-107).
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ class CatalogFeedTables:
         return self._tables.feed_rows(feed)
 
     def append(self, feed: str, *rows: LedgerRow) -> bool:
-        """Append rows in one commit. Return False if another writer's rows have their numbers.
+        """Append rows in one commit. Return False if another writer has used their numbers.
 
-        A PLAN is held in memory, like the plan of a run (`CatalogTables.append`). Landings are appended together with the rows
-        that the journal holds of their attempt, after all earlier landings were published.
+        A PLAN is held in memory, like the plan of a run (`CatalogTables.append`). Landings are appended after all earlier
+        landings were published. The same commit contains the rows of their attempt that the journal holds.
         """
         own = self._tables.own
         if len(rows) == 1 and rows[0].kind == PLAN and own.is_in_command:
@@ -95,7 +95,7 @@ class CatalogFeedTables:
         return landed_appends(*self._tables.landings(feed).later())
 
     def _all_landed(self, feed: str) -> list[LandedAppends]:
-        """Return what all appends landed, including the appends that a stored fold covers."""
+        """Return what all appends of the ledger landed, including those that a stored fold covers."""
         return landed_appends(None, self._tables.landings(feed).appends())
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
@@ -111,12 +111,16 @@ class CatalogFeedTables:
             self._create_quarantine()
 
     def check_claims(self, feed: str, topics: Iterable[str]) -> None:
-        """Check nothing, because that takes a Spark job. The first publication to a log checks for rows of another ledger."""
+        """Check nothing, because a check takes a Spark job.
+
+        The first publication to a log checks it for another ledger's rows.
+        """
 
     def publish(self, feed: str) -> None:
         """Bring a feed's log tables and the quarantine up to date with its ledger. Any process may do so at any time.
 
-        During a command, this is put off until Spark's workers read the logs, because small runs read the landed blocks instead.
+        During a command, logs are published only when Spark's workers are about to read them, because small runs read the
+        landed blocks instead.
         """
         own = self._tables.own
         if own.is_in_command:
@@ -131,8 +135,8 @@ class CatalogFeedTables:
     def publish_steps(self, feed: str, lost: list[LostRows] | None = None) -> Iterator[str]:  # noqa: ARG002 - never any
         """Publish as `publish` does; yield the name of each commit before making it. Raises `StorageError` (74).
 
-        A commit that was made before and is only repeated yields no name. Nothing is added to ``lost``: the rows are in the
-        journal, which has the rows of the logs, too.
+        A commit that was already made and is only repeated yields no name. ``lost`` stays empty: the journal contains the
+        rows of the quarantine and of the logs, so no file of theirs can be lost.
         """
         ledger, generations_landed = self._tables.landings(feed), self._landed(feed)
         token, count = identity(ledger.read()), ledger.count
@@ -172,13 +176,16 @@ class CatalogFeedTables:
         return {topic: count for topic, count in lacking.items() if count}
 
     def _reached(self, name: TableName, app_id: str) -> int:
-        """Return the last version of an application id; 0 if there is none, or if somebody has removed all rows since."""
+        """Return the last version of an application id; 0 if there is none, or if all rows were removed since."""
         spark = self._spark_of()
         look = look_at(spark, name, app_id)
         return look.reached if look.is_untouched or has_files(spark, name) else 0
 
     def _has_lost(self, feed: str, landed: LandedAppends, topic: str) -> bool:
-        """Return whether a log that is not read from its source has no rows at all."""
+        """Return whether a log that `land` writes has no rows at all.
+
+        A log that is read directly from its source never counts.
+        """
         return topic not in landed.definition.get("source_offsets", ()) and self._is_empty(
             self._tables.log_name(feed, topic)
         )
@@ -197,7 +204,7 @@ class CatalogFeedTables:
         return look_at_table(self._spark_of(), name, spec, position, window)
 
     def roots(self, feed: str, topic: str) -> tuple[str, str]:  # noqa: ARG002 - workers write to temporary folders
-        """Return the targets of a topic's log and of the quarantine. In a catalog, targets take the place of folders."""
+        """Return the targets of a topic's log and of the quarantine. In a catalog, they are used instead of folders."""
         return f"log/{topic}", QUARANTINE
 
     def first_above(self, feed: str, file: HeldFile, offset: int, time_ms: int) -> int | None:
@@ -205,8 +212,8 @@ class CatalogFeedTables:
         return first_above(self._timestamps(feed, file), file, offset, time_ms)
 
     def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:  # noqa: ARG002
-        """Remove everything from the journal that these attempts staged. They can never land."""
-        # The PLAN is committed first. Until then, a server may execute the append of a dead client after this removal.
+        """Remove all rows from the journal that these attempts, which can never land, have staged."""
+        # The PLAN is committed first. Otherwise a server might execute the append of a dead client after this removal.
         self._tables.landings(feed).flush()
         self.journal(feed).drop(attempts)
 
@@ -230,7 +237,7 @@ class CatalogFeedTables:
             QUARANTINE_COLUMNS,
             landed,
             QUARANTINED,
-            f"name = '{feed}' AND _run IS NULL" if is_first else "false",  # later, the feed's rows are of this ledger
+            f"name = '{feed}' AND _run IS NULL" if is_first else "false",  # later, its rows are this ledger's
             is_shared=True,
         )
 
@@ -242,7 +249,7 @@ class CatalogFeedTables:
         is_empty = self._is_empty(log.name)
         is_last_append = is_newest and last == log.landed.number
         if not (is_empty or log.is_shared or is_last_append):
-            # The ledger has later landings, which were appended only after these landings were published.
+            # The ledger has later landings, and these were appended only after the earlier landings were published.
             return
         name = log.create()
         is_first = len(due) == 1 and log.topic not in log.landed.last
@@ -252,7 +259,7 @@ class CatalogFeedTables:
             reached = last_version(spark, name, log.app_id)
             if reached >= last:
                 return
-            # The table lacks appends that a stored fold covers, so all appends are read from the ledger.
+            # The table lacks appends that a stored fold covers. So all appends are read from the ledger.
             if reached < log.landed.last.get(log.topic, 0):
                 due = next(entry for entry in self._all_landed(feed) if entry.definition == log.landed.definition).due(
                     log.topic
@@ -270,11 +277,11 @@ class CatalogFeedTables:
             land_once(spark, frame, name, log.app_id, ordinal, is_last=ordinal == last)
             if (
                 is_empty and not log.is_shared and not has_files(spark, name)
-            ):  # Delta has the version, so it skipped the rows
+            ):  # Delta has the version already, so it skipped the rows.
                 raise emptied(name, feed)
 
     def _check_claim(self, feed: str, name: TableName, log: LogPublication, reached: int) -> None:
-        """Raise `CheckpointError` (76) if a table has unknown rows although this ledger has published nothing to it.
+        """Raise `CheckpointError` (76) if a table has rows of the feed, but this ledger has published none to it.
 
         ``reached``: the last version that this ledger has published to the table.
         """

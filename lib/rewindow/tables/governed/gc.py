@@ -32,7 +32,7 @@ class CatalogJobGc:
     """The rows of one job in the journal."""
 
     def __init__(self, tables: CatalogTables, job: str, alive: Alive) -> None:
-        """Bind to a job. ``alive`` returns whether an attempt still runs."""
+        """Create the garbage collection of a job. ``alive`` returns whether an attempt still runs."""
         self._tables, self._job, self._alive = tables, job, alive
         self._rows = JournalRows(tables.own.table, job)
 
@@ -48,7 +48,7 @@ class CatalogJobGc:
         return len({attempt for attempt, _ in self._dead_reports()})
 
     def _dead_reports(self) -> list[tuple[str, str]]:
-        # The journal is listed before the ledger is read. So an attempt that is not in the ledger cannot be new.
+        # The journal is listed before the ledger is read. So an attempt that the ledger does not name cannot be new.
         listed = self._rows.listed()
         dead = dead_attempts(self._tables.state(self._job))
         return [(item.attempt, item.part) for item in listed if item.attempt in dead and is_report(item.part)]
@@ -62,11 +62,11 @@ class CatalogJobGc:
         yield from ()
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield what can be deleted now. All garbage is found before the first item is yielded."""
+        """Yield the rows that can be deleted now. All are found before the first is yielded."""
         yield from self.freed((), keep_ms)
 
     def freed(self, ahead: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
-        """Yield what could be deleted if the ledger had these rows, too."""
+        """Yield the rows that could be deleted if the rows ``ahead`` were in the ledger, too."""
         listed = self._rows.listed()
         rows = self._tables.ledger_rows(self._job)
         check_stored(self._job, rows)
@@ -105,10 +105,10 @@ class CatalogJobGc:
         self._rows.merge_files()
 
     def _is_quiet(self, state: JobState) -> bool:
-        """Return whether no run is in progress whose plan is in the ledger. Such a run may read state that `gc` would delete.
+        """Return whether no run with a plan in the ledger is in progress. Such a run may read state that `gc` would delete.
 
-        A plan that another process holds in memory is unknown here. The run of such a plan fails at its append (75), because the
-        ledger has grown since.
+        A plan that another process holds in memory is not known here. Its run fails when it appends the plan (75), because
+        `gc` has appended to the ledger in the meantime.
         """
         plans = [branch.pending for branch in state.branches.values() if branch.pending]
         return not any(self._alive(plan.attempt) for plan in plans)
@@ -123,7 +123,7 @@ class CatalogFeedGc:
         self._rows = JournalRows(tables.journal_table, feed_name(feed))
 
     def topics(self) -> list[str]:
-        """Return nothing, because the files of logs belong to the catalog."""
+        """Return no topics, because the platform takes care of the files of logs."""
         return []
 
     def drop_replaced(self, keep_ms: int) -> Iterator[str]:  # noqa: ARG002 - nothing is dropped
@@ -139,9 +139,9 @@ class CatalogFeedGc:
         return 0
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield what can be deleted now. All garbage is found before the first item is yielded."""
-        # The journal is listed before the ledger is read. The ledger names a landing before the landing's workers append, so an
-        # attempt that is not in the ledger cannot be new.
+        """Yield the rows that can be deleted now. All are found before the first is yielded."""
+        # The journal is listed before the ledger is read. The ledger names a landing before the landing's workers append rows.
+        # So an attempt that the ledger does not name cannot be new.
         listed = self._rows.listed()
         rows, oldest = self._tables.state(self._feed), now_ms() - max(keep_ms, UNKNOWN_MS)
         check_stored_feed(self._feed, rows)

@@ -1,7 +1,8 @@
 """Run small sub-topologies of governed tables in the process of the command.
 
-One query reads all blocks that the tasks of a sub-topology need: landed rows, internal logs and stores. The rows that the tasks
-stage are held in memory, so the run's plan, rows and COMMIT are one commit (ADR-106). Spark runs the other sub-topologies.
+One query reads all blocks that the tasks of a sub-topology need: landed rows, internal logs and stores. The rows that the
+tasks stage are held in memory, so one commit contains the run's plan, rows and COMMIT (ADR-106). Spark runs the other
+sub-topologies.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from rewindow.tables.governed.own_table import REPORT
 
 
 class Staged(Protocol):
-    """The source of staged and landed blocks."""
+    """The protocol of an object that gives access to staged and landed blocks."""
 
     def journal(self, job: str) -> SparkJournal:
         """Return a job's journal."""
@@ -51,7 +52,7 @@ class CatalogInlineEngine(LocalEngine):
         execution: Execution = Execution.AUTO,
         on_task: Callable[[TaskReport], None] | None = None,
     ) -> None:
-        """``most``: the most records and restored rows, added up, of a sub-topology that runs here.
+        """A sub-topology runs in this process if its records and restored rows, added up, are at most ``most``.
 
         ``on_task``: called with each task's report.
         """
@@ -61,7 +62,7 @@ class CatalogInlineEngine(LocalEngine):
         self._made: dict[str, int] = {}
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
-        """Run one sub-topology; return the reports, sorted by partition. Raises as a worker would."""
+        """Run one sub-topology; return a report of each task, sorted by partition. Raises as a worker would."""
         work = self.with_execution(work)
         self._journal = self._tables.journal(work.identity.job)
         if not self._is_small(work):
@@ -91,7 +92,7 @@ class CatalogInlineEngine(LocalEngine):
 
     def _is_small(self, work: SubTopologyWork) -> bool:
         if any(table.source_offsets is not None for table in work.tables.values()):
-            # A log that is read from its source is not copied, so it has no blocks.
+            # A log that is read directly from its source is not copied, so it has no blocks.
             return False
         paths = [path for task in work.tasks for path in _blocks_of(task)]
         stored = [self._made.get(path, self._tables.rows_staged(path)) for path in paths]
@@ -102,7 +103,7 @@ class CatalogInlineEngine(LocalEngine):
         return size <= self._most * (VECTORIZED_SHARE if work.execution is Execution.VECTORIZED else 1)
 
     def _with_files(self, work: SubTopologyWork, folder: Path) -> SubTopologyWork:
-        """Copy the blocks that tasks read to local files, with one query; return work whose tasks read these files."""
+        """With one query, copy the blocks that tasks read to local files; return the work with the files in place of blocks."""
         tasks = [self._with_landed(work, task) for task in work.tasks]
         paths = {path for task in tasks for path in _blocks_of(task)}
         for path, data in self._journal.block_data(paths).items():

@@ -1,10 +1,10 @@
 """The journal of staged rows: the tasks' reports and the blocks of rows that they staged.
 
-A block is the content of a staged file (Parquet with checksums and digest). So a run stages the same rows with the same digests
-in both adapters. Blocks are values of a binary column, because tasks may not write files into governed tables.
+A block is the content of a staged file (Parquet with checksums and digest). So a run stages the same rows with the same
+digests in both adapters. Blocks are values of a binary column, because tasks may not write files into governed tables.
 
-Rows that this process made are held in memory. They are appended in the commit of the ledger row that makes them valid. Rows that
-Spark's workers made are appended by the workers. In both cases, an attempt without its ledger row has no effect.
+Rows that this process made are held in memory, and appended in the commit of the ledger row that makes them valid. Spark's
+workers append the rows that they made themselves. In both cases, an attempt without its ledger row has no effect.
 
 `gc` lists and deletes the rows by attempt and part. The part of a block is the first element of its target: ``output``,
 ``changelog``, ``internal``, ``log``, ``metrics``, ``quarantine``, ``expectations``. The part of any other row is its kind.
@@ -88,7 +88,7 @@ def rows_of_block(data: bytes) -> pa.Table:
 
 
 def batches_of_block(data: bytes | pa.Buffer, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a block in batches, because a decoded block can be much larger. Page checksums are verified."""
+    """Yield the rows of a block in batches, because a block can be much larger when decoded. Page checksums are verified."""
     for batch in _block(data).iter_batches():
         yield batch.select(list(names))
 
@@ -98,16 +98,17 @@ def _block(data: bytes | pa.Buffer) -> pq.ParquetFile:
 
 
 _MOST_BYTES = 32 << 20
-"""If the held rows of an attempt have more bytes, they are appended before the ledger row, because a statement has a limit."""
+"""If the held rows of an attempt have more bytes than this, they are appended before the ledger row, because the size of a
+statement is limited."""
 _KEPT_BYTES = 64 << 20
-"""The most bytes of blocks that stay in memory after they were appended, so that they are published from memory."""
+"""At most this many bytes of blocks stay in memory after they were appended, so that they can be published from memory."""
 _DRIVER = 1_000_000
-"""The sub-topology number under which the journal keeps rows that the driver stages."""
+"""The number that the journal uses as sub-topology for rows that the driver stages."""
 _PART = f"CASE kind WHEN '{BLOCK}' THEN split(path, '/')[1] ELSE kind END"
 _AT_ONCE = 500
 """The most attempts that one statement names."""
 _NEVER = 1 << 62
-"""The time of rows without a time. Such rows are never old."""
+"""The time that is assumed for rows without a time. It makes sure that such rows are never old."""
 _Item = TypeVar("_Item")
 
 
@@ -117,7 +118,7 @@ class SparkJournal:
     def __init__(
         self, table: OwnTable, name: str, before_append: Callable[[], None], is_overtaken: Callable[[], bool]
     ) -> None:
-        """``before_append`` is called before workers append, to append the attempt's plan to the ledger.
+        """``before_append`` appends the attempt's plan to the ledger. It is called before workers append rows.
 
         ``is_overtaken`` returns whether other processes have appended to the ledger since this command read the ledger.
         """
@@ -131,7 +132,7 @@ class SparkJournal:
         self._appended: set[str] = set()
 
     def forget(self) -> None:
-        """Forget all rows that were read or held."""
+        """Drop all rows from memory that were read or held."""
         for cache in (self._held, self._texts, self._digests, self._blocks):
             cache.clear()
 
@@ -150,11 +151,12 @@ class SparkJournal:
         self._appended.add(attempt)
         named = rows.withColumn("name", F.lit(self.name)).withColumn("attempt", F.lit(attempt))
         self._table.prepare()
-        # Each part has its own application id, because under a common id Delta would skip a lower version without an error.
+        # Each part has its own application id. Under a common id, Delta would skip the part with the lower version without an
+        # error.
         add_once(_completed(named), self._table.name, _part_id(attempt, part), 1)
 
     def make_durable(self, attempt: str) -> None:
-        """Append the attempt's plan and its held rows, before workers read or append rows."""
+        """Append the attempt's plan and its held rows. Called before workers read or append rows."""
         self._before_append()
         self.flush(attempt)
 
@@ -175,7 +177,7 @@ class SparkJournal:
         if not batches:
             return None
         if sum(batch.nbytes for batch in batches) > _MOST_BYTES:
-            # The rows are too large for one commit.
+            # The rows were too large for one commit.
             self.make_durable(attempt)
             return None
         return self._as_rows(attempt, batches)
@@ -230,13 +232,13 @@ class SparkJournal:
         ]
 
     def _read_reports(self) -> None:
-        """Read the reports of all attempts whose reports are not in memory, with one query."""
+        """With one query, read the reports of all attempts whose reports are not in memory."""
         rows = self._table.texts(lambda: (F.col("name") == self.name) & (F.col("kind") == REPORT))
         new = [row for row in rows if row["attempt"] not in self._texts]
         self.know((row["attempt"], row["sub_topology"], row["body"]) for row in new)
 
     def read_back(self, attempt: str, part: int | None = None) -> None:
-        """Read the reports, and the digest of each block, that an attempt or one part of it has appended."""
+        """Read the reports, and the digests of the blocks, that an attempt (or one part of it) has appended."""
         self._texts[attempt] = (
             [] if part is None else [entry for entry in self._texts.get(attempt, []) if entry[0] != part]
         )
@@ -251,7 +253,7 @@ class SparkJournal:
             self._digests[row["path"]].append(row["text"])
 
     def all_digests(self) -> Mapping[str, Sequence[str]]:
-        """Return, by path, the digests of all blocks: several digests if a block is doubled. Reads every block."""
+        """Return the digests of all blocks, by path. A block that is doubled has several digests. Reads every block."""
         digests: dict[str, list[str]] = {}
         if self._table.exists():
             for row in self._digested(
@@ -272,7 +274,7 @@ class SparkJournal:
         )
 
     def blocks(self, attempts: Sequence[str]) -> DataFrame:
-        """Return path and data of the blocks of attempts that are in the table. Held blocks are left out."""
+        """Return path and data of those blocks of attempts that are in the table. Held blocks are left out."""
         return self._of(attempts).where(F.col("kind") == BLOCK).select("path", "data")
 
     def block_data(self, paths: Iterable[str]) -> Mapping[str, bytes]:
@@ -307,7 +309,7 @@ class SparkJournal:
             raise self._lost_blocks()
 
     def check(self, attempt: str, staged: Iterable[StagedFile]) -> None:
-        """Compare the digests of blocks, which were read back or are held, with the digests of the staged files.
+        """Compare the digests of blocks (read back, or held in memory) with the digests of the staged files.
 
         Raises `StorageError` (74), which names the first block that is missing, duplicated or altered.
         """
@@ -324,7 +326,7 @@ class SparkJournal:
                 )
 
     def drop(self, attempts: Sequence[str]) -> None:
-        """Remove all rows of these attempts, with one commit if the table may have some."""
+        """Remove all rows of these attempts. If the table may have some of them, this takes one commit."""
         durable = [attempt for attempt in attempts if attempt in self._appended or attempt not in self._held]
         for attempt in attempts:
             self._held.pop(attempt, None)
@@ -425,7 +427,7 @@ class JournalRows:
         self._table, self._name = table, name
 
     def listed(self) -> list[Listed]:
-        """Return the attempts and parts that have rows, without reading a block."""
+        """Return the attempts and parts that have rows. No block is read."""
         if not self._table.exists():
             return []
         grouped = self._rows().groupBy("attempt", F.expr(_PART).alias("part"))
@@ -434,7 +436,10 @@ class JournalRows:
         return sorted(Listed(row["attempt"], row["part"], row["last"]) for row in parts)
 
     def garbage(self, garbage: Sequence[tuple[Listed, str]]) -> Iterator[Garbage]:
-        """Yield garbage with its size. ``garbage``: pairs of rows to delete and the reason. A path is an attempt and a part."""
+        """Yield garbage with its size. ``garbage``: pairs (rows to delete, reason).
+
+        The path of garbage is an attempt and a part.
+        """
         for some in _in_parts(garbage):
             attempts = sorted({item.attempt for item, _ in some})
             rows = self._rows().where(F.col("attempt").isin(attempts))
@@ -446,7 +451,7 @@ class JournalRows:
                 yield Garbage(str(self._table.name), path, size_of.get((item.attempt, item.part), 0), why)
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Delete the rows that `Garbage.path` values name, a few hundred attempts per commit. Rows may be gone already."""
+        """Delete the rows that ``paths`` (values of `Garbage.path`) name, a few hundred attempts per commit, if still there."""
         for some in _in_parts(sorted(paths)):
             by_part: dict[str, list[str]] = {}
             for path in some:
@@ -470,5 +475,5 @@ def _in_parts(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
 
 
 def is_report(part: str) -> bool:
-    """Return whether a part consists of reports or metrics, which are kept as long as their attempt may be committed."""
+    """Return whether a part consists of reports or metrics. These are kept as long as their attempt may be committed."""
     return part in (REPORT, METRIC)

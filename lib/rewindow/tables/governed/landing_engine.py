@@ -33,7 +33,7 @@ from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_table import REPORT
 
 FILE_ROWS = 250_000
-"""The most rows of a block. A block is a value in a row, so it must be smaller than a file."""
+"""A block has at most this many rows. A block is a value in a row, so it must be smaller than a file."""
 
 
 class CatalogLandingEngine(SparkLandingEngine):
@@ -81,7 +81,7 @@ class CatalogLandingEngine(SparkLandingEngine):
         except NotNowError:
             raise
         except RewindowError as error:
-            # The append may have landed in spite of the error, so the journal is read.
+            # The append may have landed although it raised an error. So the journal is read.
             failure = error
         if failure is not None and not journal.has(write.attempt, part):
             with naming_bad_rows(write, look):
@@ -102,7 +102,7 @@ class CatalogLandingEngine(SparkLandingEngine):
 
 
 def _not_landed(rows: DataFrame, write: LogWrite) -> DataFrame:
-    """Leave out the rows that were landed before. In a governed table, only their offsets distinguish them from new rows."""
+    """Return the rows that were not landed before. In a governed table, only offsets distinguish new rows from landed rows."""
     due: Mapping[int, int] = {partition: write.starts[partition][0] + base for partition, base in write.bases.items()}
     own = F.col(PARTITION)
     if not due:

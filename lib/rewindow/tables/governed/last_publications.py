@@ -1,15 +1,16 @@
 """The last publication to each table of a job, and whether the table has exactly the published rows.
 
-A commit through Spark has only one application id. So it cannot close the ids of earlier publication epochs, as a commit to files
-does. Instead, all epochs share one id, and a publication's version is its ordinal plus the number of republications before it.
-The commit that begins an epoch has a version above all versions of the epoch before. So Delta skips the commits of a writer that
-still publishes in the epoch before.
+A commit through Spark has only one application id. So it cannot close the ids of earlier publication epochs, as a commit to
+files does. Instead, all epochs share one id, and a publication's version is its ordinal plus the number of republications
+before it. The commit that begins an epoch has a version above all versions of the previous epoch. So if a writer still
+publishes in the previous epoch, Delta skips its commits.
 
-Reading the last version from a table's history takes a Spark job. That job is saved if an earlier run recorded the version
-(`RecordedVersion`, in the same commit as its COMMIT) and the table is as that run left it. This is certain if the ledger has at
-most one publication since, the table has that publication, and the table has no other commit since. Both facts about the table
-are found without a Spark job. The publication is looked up under its application id, whose state the next publication needs
-anyway (`is_there`). A version is the newest if Delta refuses to read the version after it (`is_newest`).
+Reading the last version from a table's history takes a Spark job. The job is saved if an earlier run recorded the version
+(`RecordedVersion`, in the same commit as its COMMIT) and the table is still as that run left it. The table certainly is so if
+three conditions hold. The ledger has at most one publication since. The table has this publication. The table has no other
+commit since. The last two are checked without a Spark job. The publication is looked up under its application id, whose state
+the next publication needs anyway (`is_there`). A version is the newest if Delta refuses to read the version after it
+(`is_newest`).
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ def version_of(due: Due, ordinal: int) -> int:
 
 
 def ordinal_at(due: Due, version: int) -> int:
-    """Return the ordinal of a table's last publication, given the table's ``version``.
+    """Return the ordinal of a table's last publication, given its ``version`` under the application id.
 
-    Return 0 if the current publication epoch has not begun in this table.
+    Returns 0 if the current publication epoch has not begun in this table.
     """
     ordinal = version - due.restart.epoch + 1
     return max(ordinal, 0) if due.restart.epoch == 1 or ordinal >= due.restart.ordinal else 0
 
 
 def is_on_its_way(due: Due, version: int) -> bool:
-    """Return whether a table must be republished and has not been yet. ``version``: the table's last version."""
+    """Return whether a table must be republished, and this has not been done. ``version``: the table's last version."""
     return due.restart.epoch > 1 and ordinal_at(due, version) < due.restart.ordinal
 
 
@@ -79,8 +80,8 @@ class KnownTables:
     def __call__(self, name: TableName, app_id: str, due: Due | None = None) -> TableLook:
         """Return what a table's history states about an application id.
 
-        ``due``: the table, if the caller is about to publish to it. Then an append may save reading the history (`is_there`).
-        Commands that only read leave it out, because they may lack the right to append.
+        ``due``: the table, if the caller is about to publish to it. An append may then save reading the history (`is_there`).
+        Commands that only read pass None, because they may lack the right to append.
         """
         if not self._is_kept():
             return look_at(self._spark_of(), name, app_id)
@@ -90,11 +91,11 @@ class KnownTables:
         return self._known[name, app_id]
 
     def forget(self, name: TableName) -> None:
-        """Forget what was read of a table."""
+        """Forget what was read of a table's history."""
         self._known = {key: look for key, look in self._known.items() if key[0] != name}
 
     def know_new(self, name: TableName, app_id: str) -> None:
-        """Let the COMMIT record a table that has no commit since its creation."""
+        """Note a table that has no commit since its creation, so that the COMMIT records its version."""
         # The table is not added to `_known`, because another process may publish to it before this command does.
         if self._is_kept() and is_newest(self._spark_of(), name, 0):
             self._new.append(RecordedVersion(str(name), app_id, version=0, reached=0))
@@ -108,7 +109,7 @@ class KnownTables:
         ]
 
     def _as_it_was_left(self, name: TableName, app_id: str, due: Due) -> TableLook | None:
-        """Return what the history would state, if the table certainly is as the last run left it; otherwise None."""
+        """Return what the history would state if the table certainly is as the last run left it; otherwise None."""
         recorded = next((mark for mark in self._recorded_of() if (mark.table, mark.app) == (str(name), app_id)), None)
         if recorded is None or is_on_its_way(due, recorded.reached):
             return None
@@ -148,5 +149,5 @@ class KnownTablesOfJobs:
         self._of_job.clear()
 
     def _recorded(self, job: str) -> Iterable[RecordedVersion]:
-        """Return what earlier runs recorded; nothing in a command that only reads, because using it takes an append."""
+        """Return the versions that earlier runs recorded; none in a command that only reads, as using them takes an append."""
         return () if self._own.only_reads else self._own.ledger(job).recorded()

@@ -1,25 +1,27 @@
 """The ledger through Spark: the same compare-and-set as `tables.delta.ledger` (design, "The commit").
 
-A writer uses the next free number as the version of an application id that all writers to this ledger share. Delta accepts only a
-version above all earlier versions, and rejects one of two concurrent commits. So the row lands with that number, or not at all.
-What Spark returns or raises decides nothing. Delta's note shows that the commit landed (`commit_noted`). Without a note, the
-history shows whose token the commit with that number has, and if the history does not, the rows do.
+A writer uses the next free number as the version of an application id that all writers to this ledger share. Delta accepts
+only a version above all earlier versions, and rejects one of two concurrent commits. So the row lands with that number, or
+not at all. What Spark returns or raises decides nothing. Delta's note shows that the commit landed (`commit_noted`). If there
+is no note, the token of the commit with that number shows whose commit it is. The token is in the history or, if not there,
+in the rows.
 
-Delta accepts any higher version, but an append is a compare-and-set only if its version is higher by one. So ledger rows that are
-appended together are one row of the table (``ROWS``). The version counts appends. The number of a ledger row follows from the
-number of rows before it.
+Delta accepts any higher version, but an append is a compare-and-set only if its version is higher by one. So ledger rows that
+are appended together are one row of the table (``ROWS``). The version counts appends. The number of a ledger row follows from
+the number of rows before it.
 
-A stored fold may take the place of the first rows. It states how many appends it covers.
+A stored fold, which is the state after the ledger's first rows, may be read in place of these rows. It states how many
+appends it covers.
 
-During a command (`SparkLedger.keep`), rows that were read or appended stay in memory. If another process has appended since, a
-decision on these rows does no harm, because its append fails.
+During a command (`SparkLedger.keep`), rows that were read or appended stay in memory. Another process may have appended
+since. A decision that is based on the old rows then does no harm, because its append fails.
 
 The stored fold of the ledger ``X`` is one row of the partition ``fold:X``, and each new fold replaces it. A mark, which is a
-property of the metrics view, states how many appends a stored fold of ``X`` covers. A command first reads the marks, which takes
-no Spark job. Then one query returns the folds and the rows after them, and Delta skips the files with earlier rows.
+property of the metrics view, states how many appends a stored fold of ``X`` covers. A command first reads the marks, which
+takes no Spark job. Then one query returns the folds and the rows after them, and Delta skips the files with earlier rows.
 
-Only the rows are authoritative. A fold that is missing, damaged, of another version or older than its mark is not used, and
-without a usable fold or without a mark, all rows are read.
+Only the rows are authoritative. A fold that is missing, damaged, of another version or older than its mark is not used. If
+there is no usable fold or no mark, all rows are read.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ from rewindow.tables.shared.ledger import (
 )
 
 ROWS = "ROWS"
-"""The kind of a table row that contains several ledger rows, or table versions that a run recorded (`RecordedVersion`)."""
+"""The kind of a table row with several ledger rows, or with table versions that a run recorded (`RecordedVersion`)."""
 _ATTEMPTS = 6
 
 
@@ -104,7 +106,7 @@ class SparkLedger:
     def __init__(self, table: OwnTable, name: str, look: Callable[[str], Found] | None = None) -> None:
         """Bind to a table and a name. Nothing is read or created.
 
-        ``look``: returns the stored rows of a name; without it, they are read from the table.
+        ``look`` returns the stored rows of a name. If it is None, they are read from the table.
         """
         self._table, self.name = table, name
         self._stored = look or self._read_rows
@@ -114,7 +116,10 @@ class SparkLedger:
         self._earlier = _Earlier(self._all)
 
     def keep(self, *, keeps: bool) -> None:
-        """Begin or end a command: forget all rows that were read or held. ``keeps``: rows read from now on stay in memory."""
+        """Begin or end a command: drop all rows that were read or held.
+
+        ``keeps``: whether rows that are read next stay in memory.
+        """
         self._known, self._held, self._keeps = None, [], keeps
         self._earlier = _Earlier(self._all)
 
@@ -130,9 +135,9 @@ class SparkLedger:
         return self._rows_of(self._look(afresh=True), [])
 
     def due_fold(self, give: Callable[[StoredRows], Given]) -> tuple[KeptFold, int] | None:
-        """Return the fold of all stored rows, and since when (epoch ms) reports are needed; None if no new fold is due.
+        """Return the state after all stored rows, and the time since which reports are needed (epoch ms); None if none is due.
 
-        ``give``: folds rows.
+        ``give``: the function that folds rows.
         """
         ledger = self._look()
         if len(ledger.later) < EVERY:
@@ -153,7 +158,7 @@ class SparkLedger:
         return self._look().appends
 
     def later(self) -> tuple[KeptFold | None, list[list[LedgerRow]]]:
-        """Return the stored fold, if there is one, and the rows after it, grouped by append."""
+        """Return the stored fold (None if there is none), and the rows after it, grouped by append."""
         ledger = self._look()
         return ledger.kept, [append.rows for append in ledger.later]
 
@@ -167,7 +172,7 @@ class SparkLedger:
         return self._look().recorded
 
     def hold(self, rows: Sequence[LedgerRow]) -> bool:
-        """Hold rows in memory until the next append or `flush` appends them. Return False if another writer took their number."""
+        """Hold rows in memory until the next append or `flush` appends them. Return False if their number is used."""
         check_numbered(self.name, rows)
         if self._look().rows != rows[0].seq - 1:
             self._look(afresh=True)
@@ -184,13 +189,13 @@ class SparkLedger:
     def append(
         self, rows: Sequence[LedgerRow], more: pa.Table | None = None, recorded: Sequence[RecordedVersion] = ()
     ) -> bool:
-        """Append the held rows and then ``rows``, in one commit. Return False if another writer took the number.
+        """Append the held rows and then ``rows``, in one commit. Return False if another writer used the number.
 
         ``more``: rows of the journal for the same commit. ``recorded``: table versions that the commit records.
 
-        Raises `NotNowError` (75) if another writer took the number of held rows. Raises `InvariantError` (70) for numbers that
-        leave a gap, `StorageError` (74) if the rows did not land or if that is unknown, `CheckpointError` (76) if rows were
-        deleted.
+        Raises `NotNowError` (75) if another writer used the number of held rows. Raises `InvariantError` (70) for numbers
+        that leave a gap, `StorageError` (74) if the rows did not land or if that is unknown, `CheckpointError` (76) if rows
+        were deleted.
         """
         was_held = bool(self._held)
         token = self._held[0].token if self._held else new_token()
@@ -208,7 +213,7 @@ class SparkLedger:
                 break
             if ledger.rows != first_seq - 1:
                 raise not_next(self.name, ledger.rows, first_seq)
-            # Delta accepts any higher version of a transaction. Only with the next number is the append a compare-and-set.
+            # Delta accepts any higher version of a transaction. Only with the next number is an append a compare-and-set.
             number = ledger.appends + 1
             try:
                 values = (self.name, number, kind, text, rows[0].recorded_at)
@@ -223,7 +228,7 @@ class SparkLedger:
                 made = _loaded(text, kind, rows[0].recorded_at, first_seq, str(self._table.name))
                 self._known = ledger._replace(later=[*ledger.later, made])
                 return True
-            # A right that is missing would also be missing in the next attempt.
+            # If a right is missing, it would also be missing in the next attempt.
             if isinstance(failure, AccessError):
                 raise failure
             ledger = self._look(afresh=True)
@@ -238,7 +243,7 @@ class SparkLedger:
                 )
             raise not_committed(f"row {first_seq} of the ledger {self.name}", _ATTEMPTS, failure) from failure
         has_landed = any(append.text == text for append in ledger.later)
-        # Rows and blocks that were made since refer to the numbers of the held rows, so the caller cannot simply decide again.
+        # Rows and blocks that were made since refer to the numbers of the held rows. So the caller cannot simply decide again.
         if was_held and not has_landed:
             raise NotNowError(
                 "ledger-decided-by-other",
@@ -289,7 +294,7 @@ class SparkLedger:
 
 
 class _Earlier:
-    """The rows that a stored fold covers, read on first use."""
+    """The rows that a stored state (fold) replaces. They are read only when they are needed."""
 
     def __init__(self, read: Callable[[], list[_Append]]) -> None:
         """``read``: reads all appends of a ledger. Nothing is read yet."""
@@ -323,16 +328,16 @@ def _packed(rows: Sequence[LedgerRow], recorded: Sequence[RecordedVersion]) -> t
 
 
 EVERY = 200
-"""A new fold is stored when this many appends follow the last stored fold."""
+"""The state of a ledger is stored again (as its fold) after this many appends."""
 _PROPERTY = "rewindow.fold."
 _SLACK_MS = 24 * 3_600_000
-"""How long before the COMMIT of its run a report may have been recorded. The two times are from clocks of different machines."""
+"""A report may have been recorded this long before the COMMIT of its run, because machines' clocks differ."""
 
 
 class RecordedVersion(NamedTuple):
     """A Delta version of a table at which the table had exactly the published rows.
 
-    ``app``, ``reached``: an application id, and its last version at that Delta version.
+    ``app``: an application id. ``reached``: the last version under this id, as of that Delta version.
     """
 
     table: str
@@ -353,10 +358,10 @@ class _Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeptFold:
-    """The stored fold of a ledger.
+    """The stored fold of a ledger: the state after its first rows.
 
-    ``appends``: how many appends it covers. ``recorded``: the table versions that runs recorded in these appends. ``landed``: in
-    a feed's ledger, what these appends landed (`log_tables.to_store`).
+    ``appends``: how many appends the fold covers. ``recorded``: the table versions that runs recorded in these appends.
+    ``landed``: in a feed's ledger, what these appends landed (`log_tables.to_store`).
     """
 
     fold: StoredFold
@@ -366,7 +371,10 @@ class KeptFold:
 
 
 class Given(NamedTuple):
-    """The fold of a ledger's rows as lines, since when (epoch ms) reports are needed, and `KeptFold.landed`."""
+    """The state that results from a ledger's rows, as lines.
+
+    ``since_ms``: the time since which reports are needed (epoch ms). ``landed``: see `KeptFold`.
+    """
 
     lines: Sequence[str]
     since_ms: int
@@ -381,7 +389,7 @@ class Found(NamedTuple):
 
 
 class StoredFolds:
-    """The folds of the ledgers in one table."""
+    """The stored states (folds) of the ledgers in one table."""
 
     def __init__(self, table: OwnTable) -> None:
         """Bind to a table. Nothing is read."""
@@ -389,9 +397,9 @@ class StoredFolds:
         self._known: dict[str, KeptFold] = {}
 
     def read(self, names: Sequence[str], *, with_reports: bool) -> dict[str, Found]:
-        """Return, by name, the stored fold and rows of ledgers. One query reads them all, two if a fold is lost.
+        """Return the stored fold and rows of each ledger, by name. One query reads them all; if a fold is lost, two do.
 
-        ``with_reports``: read the reports in the journal, too.
+        ``with_reports``: whether to read the reports in the journal, too.
         """
         marks = self._marks(names)
         kinds = is_text if with_reports else lambda: is_text() & (F.col("seq").isNotNull() | (F.col("kind") == FOLD))
@@ -414,7 +422,8 @@ class StoredFolds:
             "recorded_at": [now_ms()],
         }
         stated = json.dumps(_Mark(kept.appends, since_ms))
-        # The mark comes first. Otherwise a user who may not alter the view would store folds again and again that nobody finds.
+        # The mark is stored first. Otherwise a user who may not alter the view would store folds again and again, and no
+        # command would find them.
         with suppress(RewindowError), mapped():
             view = self._table.view.quoted
             self._table.spark_of().sql(f"ALTER VIEW {view} SET TBLPROPERTIES ('{_PROPERTY}{name}' = '{stated}')")
@@ -435,7 +444,7 @@ class StoredFolds:
         return marks
 
     def _found(self, name: str, rows: Sequence[Row], mark: _Mark | None) -> Found | None:
-        """Pick a ledger's fold and rows from the rows that were read; None if there is a ``mark`` but no fold that reaches it."""
+        """Pick a ledger's fold and rows from rows that were read; None if there is a ``mark``, but no fold reaches it."""
         own = _of(name, rows)
         if mark is None:
             return Found(own)
@@ -448,7 +457,7 @@ class StoredFolds:
         return Found([row for row in own if row["seq"] is None or row["seq"] > kept.appends], kept)
 
     def _kept(self, name: str, text: str) -> KeptFold | None:
-        """Parse a stored fold; None if it is not usable. The same text gives the same object, so that its state is reused."""
+        """Parse a stored fold; None if it cannot be used. Equal texts give the same object, so that its state is reused."""
         with suppress(ValueError, LookupError, TypeError):
             removal = f"Run `DELETE FROM {self._table.name} WHERE name = '{fold_name(name)}'`"  # noqa: S608 - for the user to read
             stored = unpacked(name, b64decode(text), removal)
@@ -478,13 +487,13 @@ def _of_all(names: Sequence[str], marks: Mapping[str, _Mark]) -> Expression:
 
 
 def give_state(rows: StoredRows) -> Given:
-    """Return the fold of the rows of a job's ledger."""
+    """Return the state that results from the rows of a job's ledger."""
     state = JobStates().fold("this job", rows)
     return Given(state_lines(state), _oldest_report(state))
 
 
 def _oldest_report(state: JobState) -> int:
-    """Return a time (epoch ms) before all reports of the runs from which the next run resumes; 0 if that is unknown."""
+    """Return a time (epoch ms) before all reports of the runs that the next run builds on; 0 if no such time is known."""
     head = state.branches[MAIN].head if MAIN in state.branches else None
     needed = (head, *state.basis(head.spec.run)) if head else ()
     return max(min((run.recorded_at for run in needed), default=0) - _SLACK_MS, 0)

@@ -1,13 +1,13 @@
 """The tables of logs: what each generation of a feed has landed, append by append, and the rows in landed blocks.
 
-Logs are published from landed blocks, and tasks read blocks without Spark. The path of a block contains the values of its rows'
-partition columns.
+Logs are published from landed blocks, and tasks read blocks without Spark. The path of a block contains the values of its
+rows' partition columns.
 
-The appends that a stored fold covers were published before the fold was stored. The fold keeps the number of these appends, for
-each topic the last append with rows, and for each partition the end of its offsets.
+The appends that a stored fold covers were published before the fold was stored. The fold contains the number of these
+appends, the last append with rows of each topic, and the end of the offsets of each partition.
 
 Some commands read a few partitions of logs again. They get landed blocks as files below a temporary folder (`LogCopies`). The
-files have the names under which they were staged, which contain their checksums.
+files have their original names, which contain their checksums.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ from rewindow.tables.governed.names import TableName, ddl
 from rewindow.tables.shared.stored_feeds import LOG_PARTITIONS, generations
 
 QUARANTINED = ""
-"""The value that means the quarantine where a topic's name is expected."""
+"""Stands for the quarantine where the name of a topic is expected."""
 _Due = tuple[tuple[int, Sequence[tuple[str, str]]], ...]
-"""For each append with rows, its number, and pairs of path and attempt of its blocks."""
+"""Maps the number of each append with rows to pairs (path, attempt) of its blocks."""
 _IN_ONE_TASK = 64
-"""Up to this many blocks are decoded by one task, which checks that none is missing. For more blocks, the check takes a query."""
+"""Up to this many blocks are decoded by one task, which checks that none is missing. For more blocks, a query makes this
+check."""
 
 
 class LandedAppends(NamedTuple):
@@ -65,7 +66,7 @@ class LandedAppends(NamedTuple):
         return self.before + len(self.appends)
 
     def due(self, topic: str) -> _Due:
-        """Return, by append, the blocks of a topic or of the quarantine. Appends that a stored fold covers are left out."""
+        """Return the blocks of a topic or of the quarantine, by append. Appends that a stored fold covers are left out."""
         part, named = ("quarantine", None) if topic == QUARANTINED else ("files", topic)
         every = (landed_blocks(append, part, named) for append in self.appends)
         return tuple((number, files) for number, files in enumerate(every, self.before + 1) if files)
@@ -77,7 +78,10 @@ class LandedAppends(NamedTuple):
 
 
 def landed_appends(kept: KeptFold | None, later: Sequence[Sequence[LedgerRow]]) -> list[LandedAppends]:
-    """Return what each generation of a feed has landed. ``kept``: the feed's stored fold, if any. ``later``: appends after it."""
+    """Return what each generation of a feed landed. ``kept``: the feed's stored fold, if any.
+
+    ``later``: the appends after it.
+    """
     stored = kept.landed["generations"] if kept else ()
     before = [LandedAppends(definition, number, last, []) for definition, number, last in stored]
     begun = before.pop() if before else None
@@ -93,7 +97,7 @@ def landed_appends(kept: KeptFold | None, later: Sequence[Sequence[LedgerRow]]) 
 def to_store(landed: Sequence[LandedAppends], ranges: Mapping[TopicPartition, LandedRange]) -> dict[str, Any]:
     """Return the landings of a catalog's logs as a stored fold keeps them (`KeptFold.landed`).
 
-    ``ranges``: the last landed range of each partition.
+    ``ranges``: the last range of offsets that was landed in each partition.
     """
     made = []
     for generation in landed:
@@ -108,7 +112,7 @@ def to_store(landed: Sequence[LandedAppends], ranges: Mapping[TopicPartition, La
 
 
 def is_covered(kept: KeptFold, topic: str, partition: int, spans: Sequence[LogSpan]) -> bool:
-    """Return whether landings that a stored fold covers may have an offset of a partition that is in ``spans``."""
+    """Return whether landings that a stored fold covers may have offsets of a partition that are in ``spans``."""
     end = kept.landed["ends"].get(topic, {}).get(str(partition), 0)
     return any(span.first < end for span in spans)
 
@@ -116,8 +120,8 @@ def is_covered(kept: KeptFold, topic: str, partition: int, spans: Sequence[LogSp
 def landed_blocks(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | None = None) -> list[tuple[str, str]]:
     """Return pairs of path and attempt of the blocks that landings name.
 
-    ``bodies``: the landings' ledger bodies. ``part``: ``files`` for blocks of logs, ``quarantine`` for blocks of the quarantine.
-    ``topic``: return only the blocks of this topic; None for all topics.
+    ``bodies``: the landings' ledger bodies. ``part``: ``files`` for blocks of logs, ``quarantine`` for blocks of the
+    quarantine. ``topic``: return only the blocks of this topic; if None, of all topics.
     """
     return [
         (block_path(body["attempt"], staged.target, staged.path), body["attempt"])
@@ -129,7 +133,7 @@ def landed_blocks(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | N
 
 
 def landed_files(ledger: SparkLedger, topic: str, partition: int, spans: Sequence[LogSpan]) -> list[LogFile]:
-    """Return the landed blocks of a partition with an offset in one of ``spans``, in offset order."""
+    """Return the landed blocks of a partition that have an offset in one of ``spans``, in offset order."""
     (kept, _), rows = ledger.later(), ledger.read()
     is_later = kept is not None and not is_covered(kept, topic, partition, spans)
     return _block_files(rows.later if is_later else rows, topic, partition, spans)
@@ -154,8 +158,8 @@ def _block_files(rows: Iterable[LedgerRow], topic: str, partition: int, spans: S
 class LogPublication(NamedTuple):
     """A log or the quarantine that is to be published: its table and its landed blocks.
 
-    ``create``: creates the table. ``unknown``: the SQL condition of rows that the table must not have before the first append.
-    ``is_shared``: whether other writers use the table, too. Feeds and jobs share the quarantine.
+    ``create``: creates the table. ``unknown``: the SQL condition that selects rows which the table must not have before the
+    first append. ``is_shared``: whether other writers use the table, too. Feeds and jobs share the quarantine.
     """
 
     name: TableName
@@ -174,7 +178,7 @@ def columns_of(schema: LogSchema) -> tuple[Column, ...]:
 
 
 def emptied(name: TableName, feed: str) -> StorageError:
-    """Return the error of a log from which all rows were deleted. Delta adds the rows again only to a new table."""
+    """Return the error of a log from which all rows were deleted. Only to a new table would Delta add the rows again."""
     return StorageError(
         "catalog-log-rows-deleted",
         "all rows of the log {log} were deleted outside rewindow. Remove the table, `DROP TABLE {log}`, "
@@ -236,7 +240,7 @@ def _rows_of(names: Sequence[str], path: str, data: bytes) -> Iterator[pa.Record
 
 
 _AT_ONCE = 16
-"""The most blocks that one query collects, because they pass through this process's memory."""
+"""One query collects at most this many blocks, because they go through this process's memory."""
 
 
 class LogCopies:

@@ -1,4 +1,4 @@
-"""Names of a catalog's tables, which are validated when they are parsed, and the SQL text of names and columns."""
+"""Names of a catalog's tables, validated when they are parsed, and the SQL text of names and columns."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def log_name(home: TableName, feed: str, topic: str) -> TableName:
 def output_name(text: str, branch: str, default_catalog: str) -> str:
     """Return the full name of an output table. On a branch other than main, the name of the branch is its suffix.
 
-    ``-`` and ``.`` in the branch's name become ``_``, which names of tables allow. A table's properties prevent two
-    branches from sharing it (`CatalogTables`).
+    ``-`` and ``.`` in the branch's name become ``_``, because table names may not contain them. If two branches thus get the
+    same table name, the table's properties prevent them from sharing the table (`CatalogTables`).
     """
     name = TableName.parse(text, default_catalog)
     full = name if branch == MAIN else name._replace(name=f"{name.name}__{re.sub('[-.]', '_', branch)}")
@@ -66,10 +66,10 @@ def output_name(text: str, branch: str, default_catalog: str) -> str:
 
 
 def ddl(columns: Sequence[Column]) -> str:
-    """Return columns as SQL declares them."""
+    """Return columns as they are declared in SQL."""
     return ", ".join(f"`{column.name}` {sql_type(column)}" for column in columns)
 
 
 def sql_type(column: Column) -> str:
-    """Return the type of a column as SQL declares it."""
+    """Return the type of a column as it is declared in SQL."""
     return _TYPES.get(column.type, column.type).replace(" ", "")

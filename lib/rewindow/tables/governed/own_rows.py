@@ -1,4 +1,4 @@
-"""The ledgers and journals of a catalog's jobs and feeds, which share one table, and what a command has read from that table."""
+"""The ledgers and journals of a catalog's jobs and feeds, which share one table, and what a command has read of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_table import REPORT, OwnTable
 
 FEEDS = "feed:"
-"""How the stored name of a feed begins, see `feed_name`."""
+"""The stored name of a feed begins with this (see `feed_name`)."""
 
 
 def feed_name(feed: str) -> str:
@@ -26,7 +26,7 @@ def feed_name(feed: str) -> str:
 
 
 class OwnRows:
-    """The ledgers and journals in one table. A name in this class is that of a job, or the `feed_name` of a feed."""
+    """The ledgers and journals in one table. In this class, a name is the name of a job or the `feed_name` of a feed."""
 
     def __init__(self, spark: Callable[[], SparkSession], home: TableName) -> None:
         """``home``: a name in the schema of the table. Nothing is read or created."""
@@ -40,9 +40,10 @@ class OwnRows:
 
     @contextmanager
     def command(self, names: Sequence[str], *, only_reads: bool = False) -> Iterator[None]:
-        """Return the context manager of a command. Inside it, what is read or held stays in memory.
+        """Return the context manager of a command. Inside it, rows that were read or held stay in memory.
 
-        ``names``: the ledgers and reports that one query reads together, on first use. ``only_reads``: nothing is appended.
+        ``names``: one query reads the ledgers and reports of these names together, when they are first needed.
+        ``only_reads``: whether the command appends no rows.
         """
         with planned_once(self.table.spark_of()):
             self._begin(names, is_in_command=True, only_reads=only_reads)
@@ -67,7 +68,10 @@ class OwnRows:
         return self._journals[name]
 
     def before_workers(self, name: str, step: Callable[[], None]) -> None:
-        """Call ``step`` in this command before workers append rows, if they do. For each name, only the last step is called."""
+        """Make sure that ``step`` is called before workers append rows in this command.
+
+        Replaces an earlier step of the name.
+        """
         self._steps[name] = step
 
     def append(
@@ -78,11 +82,11 @@ class OwnRows:
         attempts: Sequence[str],
         recorded: Sequence[RecordedVersion] = (),
     ) -> bool:
-        """Append rows to a ledger, in one commit. Return False if another writer's rows have their numbers.
+        """Append rows to a ledger, in one commit. Return False if another writer has used their numbers.
 
-        ``attempts``: the attempts that the rows make valid. The same commit contains what the journal holds of these attempts.
-        ``recorded``: table versions that the commit records. ``give``: the function that folds rows. It is needed because a new
-        fold of the ledger may be due. The fold is then stored before the rows of attempts.
+        ``attempts``: the attempts that the rows make valid. The same commit contains the rows of these attempts that the
+        journal holds. ``recorded``: table versions that the commit records. ``give``: the function that folds rows. It is
+        needed because a new fold of the ledger may be due, which is then stored before the rows of attempts.
         """
         if attempts:
             self.keep_fold(name, give)
@@ -95,7 +99,10 @@ class OwnRows:
         return landed
 
     def keep_fold(self, name: str, give: Callable[[StoredRows], Given]) -> None:
-        """Store the fold of a ledger's rows, during a command and if a new fold is due. ``give``: folds rows."""
+        """During a command, store the state (fold) of a ledger if that is due.
+
+        ``give``: the function that folds rows to a state.
+        """
         if self.is_in_command and (due := self.ledger(name).due_fold(give)) is not None:
             self.folds.write(name, *due)
 

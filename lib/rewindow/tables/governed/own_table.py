@@ -1,9 +1,9 @@
 """The one table of rewindow's own rows in a catalog: the ledgers of jobs and feeds, and the journal of what was staged.
 
 Rows that belong together are appended in one commit, whatever their kind. A ledger row has a number (``seq``). A row of the
-journal has no number, and names its attempt. Rows of job ``a`` have the name ``a``, rows of feed ``b`` the name ``feed:b``, and
-the stored folds of their ledgers the names ``fold:a`` and ``fold:feed:b``. The metrics of all jobs are a view of rows of the
-journal, so a run adds its metrics in the commit that contains its COMMIT row.
+journal has no number, but names its attempt. Rows of job ``a`` have the name ``a``, rows of feed ``b`` the name ``feed:b``,
+and the stored folds of their ledgers the names ``fold:a`` and ``fold:feed:b``. The metrics of all jobs are a view of rows of
+the journal, so a run adds its metrics in the commit that contains its COMMIT row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BLOCK = "block"
 REPORT, METRIC = "report", "metric"
 """The other kinds of journal rows: a task's report, a row of the metrics."""
 FOLD = "fold"
-"""The kind of a row that is the stored fold of a ledger (`tables.governed.ledger`)."""
+"""The kind of a row that has the stored state (fold) of a ledger (`tables.governed.ledger`)."""
 COLUMNS = (
     Column("name", "string"),
     Column("seq", "long"),
@@ -48,7 +48,8 @@ COLUMNS = (
 _ARROW = {"string": pa.string(), "long": pa.int64(), "binary": pa.binary()}
 SCHEMA = pa.schema([(column.name, _ARROW[column.type]) for column in COLUMNS])
 _PROPERTIES = {"delta.checkpointInterval": "50"}
-"""Writing a checkpoint takes a few Spark jobs. Opening the table reads a small file for each commit since the last checkpoint."""
+"""A checkpoint is written after this many commits. Writing a checkpoint takes a few Spark jobs. Opening the table reads a
+small file for each commit since the last checkpoint."""
 _ATTEMPTS = 5
 _TEXTS = ("name", "seq", "kind", "attempt", "sub_topology", "body", "recorded_at")
 
@@ -72,7 +73,7 @@ class OwnTable:
         if not self.exists():
             create_table(spark, self.name, COLUMNS, ("name",), _PROPERTIES)
             self._exists = True
-        # The process that created the table may have died before it created the view.
+        # The process that created the table may have died before it could create the view.
         if not exists(spark, view):
             create_metrics_view(spark, view, self.name, METRIC)
         self._is_prepared = True
@@ -93,7 +94,7 @@ class OwnTable:
 
     def texts(self, condition: Callable[[], Expression]) -> list[Row]:
         """Return the rows that satisfy a condition, without the bytes of blocks; none if there is no table."""
-        # The condition is built once there is a session, because before that PySpark does not know whether the session is remote.
+        # The condition is built only when there is a session. Before that, PySpark does not know whether the session is remote.
         if not self.exists():
             return []
         with mapped():
@@ -102,7 +103,7 @@ class OwnTable:
     def append(self, rows: pa.Table, app_id: str, version: int, token: str = "") -> bool:
         """Append a few rows in one commit, which is identified by ``app_id`` and ``version`` and lands at most once.
 
-        Return True if Delta has noted the commit. Otherwise the history shows whether the commit landed.
+        Return True if Delta has noted the commit. If False, only the history shows whether the commit landed.
         """
         self.prepare()
 
@@ -123,7 +124,7 @@ class OwnTable:
         self._execute(f"DELETE FROM {self.name.quoted} WHERE {condition}")  # noqa: S608 - our own condition
 
     def merge_files(self, name: str) -> None:
-        """Merge the small files with rows of a name. No row changes."""
+        """Merge the small files with rows of a name. Rows do not change."""
         self._execute(f"OPTIMIZE {self.name.quoted} WHERE name = '{name}'")
 
     def _execute(self, statement: str) -> None:
@@ -146,7 +147,7 @@ class OwnTable:
 
 
 def rows_of(columns: Mapping[str, Sequence[Any]], length: int) -> pa.Table:
-    """Return rows of the table, given some of its columns; the other columns are null. ``length``: the number of rows."""
+    """Return rows of the table, given some of its columns. The other columns are null. ``length``: the number of rows."""
     return pa.table(
         [
             pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(length, field.type)
@@ -157,7 +158,7 @@ def rows_of(columns: Mapping[str, Sequence[Any]], length: int) -> pa.Table:
 
 
 def fold_name(name: str) -> str:
-    """Return the name under which the fold of a ledger is stored. No job or feed has such a name."""
+    """Return the name under which the state (fold) of a ledger is stored. No job or feed has such a name."""
     return f"fold:{name}"
 
 

@@ -1,13 +1,13 @@
 """Bring a catalog's tables up to date with the ledger. Each publication is one commit through Spark.
 
-As in `tables.delta.publish`, the k-th publication of a table is computed from the ledger alone. Delta skips a repeated version
-without an error, so it does no harm to repeat publications that are in the table. Before the next ordinal is published, the
-history must show the previous one. The last ordinal is not looked up, because nothing in the command depends on it, and the next
-command checks the table before it does anything else (`published`).
+As in `tables.delta.publish`, the k-th publication of a table is computed from the ledger alone. Delta skips a repeated
+version without an error, so publications that are in the table can be repeated without harm. Before a publication is made,
+the history must show the previous one. The last publication is not looked up, because nothing in the command depends on it,
+and the next command checks the table before it does anything else (`published`).
 
-After a reset, a job first empties its tables. All publication epochs of a table share one application id. The commit that empties
-a table also closes this id, because no publication has such a high version. If a process still publishes for the former ledger
-identity, Delta skips its commits, or refuses a commit that is in flight at the same time.
+After a reset, a job first empties its tables. All publication epochs of a table share one application id. The commit that
+empties a table also closes this id, because no publication has such a high version. If a process still publishes for the
+former ledger identity, Delta skips its commits, or refuses one that is in flight at the same time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from rewindow.tables.shared.publications import (
 def is_finished(state: JobState) -> bool:
     """Return whether the tables of the last RESET are certainly empty.
 
-    They are once a run is committed, because a run empties them before its COMMIT.
+    They are empty once a run is committed, because a run empties them before its COMMIT.
     """
     return state.reset is None or bool(state.committed)
 
@@ -83,7 +83,8 @@ def unknown_tables(
 ) -> list[str]:
     """Return the tables with rows of the job that its ledger did not publish.
 
-    These outputs and the tables that several jobs write are checked. Raises `ConfigError` (78) for an output of another job.
+    The tables that are checked are ``outputs`` and the tables that several jobs write. Raises `ConfigError` (78) for an
+    output of another job.
     """
     check_owners(spark, map(name_of, outputs), owner(job, MAIN))
     published = {(target, table.path) for run in state.committed for target, table in run.spec.binding.tables.items()}
@@ -102,8 +103,9 @@ def unknown_tables(
 
 
 def _ids(state: JobState, job: str, targets: Mapping[str, int]) -> list[str]:
-    """Return the application ids to close in a table; none if none of its targets is published, as with stores."""
-    # The ids of a deleted ledger are recorded nowhere. Its tables have no targets here, and are emptied under the reset's own id.
+    """Return the application ids to close in a table; none if no target of the table is published (for example, a store)."""
+    # The application ids of a deleted ledger are not recorded. Its tables have no targets here, and are emptied under the
+    # reset's own id.
     was = state.reset.ledger if state.reset else ""
     if targets:
         return [publication_id(was, job, target) for target in sorted(targets) if is_published(target)]
@@ -126,9 +128,9 @@ def is_published(target: str) -> bool:
 
 
 def _unclaimed(state: JobState, spec: RunSpec) -> Iterator[tuple[str, TableSpec]]:
-    """Yield the targets and tables of a run that have no publication of the job's ledger yet.
+    """Yield the targets and tables of a run to which the job's ledger has published nothing.
 
-    Publications on this branch count. For a table that several jobs write, publications on any branch count.
+    Only publications on this branch count or, for a table that several jobs write, publications on any branch.
     """
     claimed = {due.target for due in published_tables(state, spec.branch) if lacking(due, 0)}
     for target, table in spec.binding.tables.items():
@@ -163,7 +165,7 @@ def publish(
         if ordinal_at(due, version) > len(due.publications):
             check_ledger()
         ordinals = lacking(due, ordinal_at(due, version))
-        # A new table gets all publications in one commit, so rows that were rewound since are never added.
+        # A new table gets all publications in one commit. So rows of runs that were rewound since are never added.
         if not version:
             ordinals = ordinals[-1:]
         for ordinal in ordinals:
@@ -171,7 +173,8 @@ def publish(
             replaces_all = begins_epoch(due, ordinal) or (not version and len(lacking(due, 0)) > 1)
             frame, replaces = _rows(spark(), journal, due, ordinal, name, reports, replaces_all=replaces_all)
             is_last = ordinal == ordinals[-1]
-            # The history shows alterations only since the publication before the last, so the table is checked before each.
+            # The history shows alterations only since the second-last publication. So the table is checked before each
+            # publication.
             if len(ordinals) > 1 and due.target.startswith(OUTPUT):
                 check_counts(spark(), journal.name, state, branch, due, name, look(name, app_id))
             look.forget(name)
@@ -198,10 +201,10 @@ def claim(
 
 
 def check_targets(spark: SparkSession, state: JobState, spec: RunSpec, name_of: Callable[[str], TableName]) -> None:
-    """Check the existing tables of a run that have no publication of the job's ledger yet. Changes nothing.
+    """Check those existing tables of a run to which the job's ledger has published nothing. Changes nothing.
 
-    Raises as creating and claiming the tables would: `ConfigError` (78) for a table of another job or branch, `CheckpointError`
-    (76) for rows of another ledger.
+    Raises the errors that creating and claiming the tables would raise: `ConfigError` (78) for a table of another job or
+    branch, `CheckpointError` (76) for rows of another ledger.
     """
     for _, table in _unclaimed(state, spec):
         name = name_of(table.path)
@@ -212,7 +215,7 @@ def check_targets(spark: SparkSession, state: JobState, spec: RunSpec, name_of: 
 
 
 def _check_claim(spark: SparkSession, job: str, branch: str, name: TableName, path: str) -> None:
-    """Raise `CheckpointError` (76) if a table without publications of a job's ledger has rows of the job."""
+    """Raise `CheckpointError` (76) if a table has rows of a job, but the job's ledger has published none to it."""
     rows = spark.table(name.quoted)
     if path in SHARED_TABLES:
         rows = rows.where((F.col(SHARED_TABLES[path]) == job) & F.col("_run").isNotNull())
@@ -247,7 +250,7 @@ def unpublished(
 ) -> set[str]:
     """Return the attempts whose rows must still be published to a table of any branch.
 
-    These include all such ``attempts``, and may include other attempts.
+    The result includes all such attempts among ``attempts``. It may include others, too.
     """
     attempts_left: set[str] = set()
     for branch in state.branches:
@@ -282,9 +285,10 @@ def _rows(
     *,
     replaces_all: bool,
 ) -> tuple[DataFrame, str | None]:
-    """Return the rows that a publication adds, and the SQL condition of the rows that it replaces; None if it replaces none.
+    """Return the rows that a publication adds, and the SQL condition for the rows that it replaces (None: no rows).
 
-    ``replaces_all``: the publication replaces all rows of the job by the net effect of the publications up to ``ordinal``.
+    ``replaces_all``: whether the publication replaces all rows of the job by the net effect of the publications up to
+    ``ordinal``.
     """
     publication = net(due.publications[:ordinal]) if replaces_all else due.publications[ordinal - 1]
     paths = [
@@ -302,7 +306,7 @@ def _rows(
 
 
 def own_rows(path: str, job: str) -> str:
-    """Return the SQL condition of a job's rows in a table."""
+    """Return the SQL condition that selects a job's rows in a table."""
     return f"{SHARED_TABLES[path]} = '{job}' AND _run IS NOT NULL" if path in SHARED_TABLES else "true"
 
 
@@ -336,17 +340,17 @@ def land_once(
     replaces_all: bool = False,
     is_last: bool = False,
 ) -> None:
-    """Add rows to a table under the next version of an application id. Raises `StorageError` (74) if that does not land.
+    """Add rows to a table under an application id's next version. Raises `StorageError` (74) if the commit does not land.
 
-    The history shows whether the commit landed. It is not read after the last version (``is_last``) if Spark reports no failure.
-    If a right is missing, the commit is not repeated: raises `AccessError` (77).
+    The history shows whether the commit landed. It is not read after the last version (``is_last``) if Spark reports no
+    failure. Raises `AccessError` (77) if a right is missing; the commit is then not repeated.
     """
     failure: Exception | None = None
     for _ in range(_ATTEMPTS):
         try:
             with for_packs(spark, has_files=True):
                 add_once(frame, name, app_id, version, replaces=replaces, is_whole=replaces_all)
-            # The last commit need not be checked. Nothing in this command depends on it, and the next command reads the history
+            # The last commit need not be checked: nothing in this command depends on it, and the next command reads the history
             # before it publishes.
             if is_last:
                 return

@@ -28,7 +28,7 @@ from rewindow.tables.shared.quarantine import IN_ORDER, Chosen
 
 @dataclass(frozen=True)
 class CatalogQuarantine:
-    """The rows of a catalog's quarantine."""
+    """The rows of a catalog's quarantine, without those of replaced landings."""
 
     frame: DataFrame
     replaced_rows: int
@@ -40,7 +40,7 @@ class CatalogQuarantine:
             yield self._chosen(chosen).orderBy(*IN_ORDER).toArrow()
 
     def first(self, chosen: Chosen, limit: int, *, last: bool) -> tuple[int, pa.Table]:
-        """Return how many rows are chosen, and the first ``limit`` of them in the order `IN_ORDER`; with ``last``, the last."""
+        """Return the number of chosen rows, and the first (``last``: the last) ``limit`` of them in the order `IN_ORDER`."""
         frame = self._chosen(chosen)
         with mapped():
             return frame.count(), first_of(frame, IN_ORDER, limit, last=last)

@@ -1,4 +1,4 @@
-"""What `republish` needs to know about a catalog: which tables have drifted, and which runs' rows the journal has lost."""
+"""What `republish` needs to know about a catalog: which tables have drifted, and the rows of which runs are lost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CatalogRepair:
         return lost_runs(state, branch, targets, self._is_whole)
 
     def known_reports(self, run: CommittedRun) -> Sequence[TaskReport]:
-        """Return the reports of a run's tasks; none if the journal has lost them."""
+        """Return the reports of a run's tasks; an empty list if the journal has lost them."""
         try:
             return self._tables.reports(run)
         except StorageError:
@@ -53,7 +53,7 @@ class CatalogRepair:
         return self._tables.restore(state, spec)
 
     def audit(self, spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> None:
-        """Check what an attempt staged, as it was read back or is held in memory. Raises as `CatalogTables.audit` does."""
+        """Check the rows that an attempt staged, read back or held in memory. Raises as `CatalogTables.audit` does."""
         audit_counts(spec, feed, reports)
         files = [file for report in reports for file in report.files]
         self._tables.journal(spec.job).check(spec.attempt.id, files)
@@ -61,7 +61,7 @@ class CatalogRepair:
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
         """Describe the first row of a target that a run and its repetition do not both have.
 
-        ``run``: the run, whose rows may be gone. ``spec``, ``reports``: the repetition.
+        ``run``: the run, whose rows may be gone. ``spec``, ``reports``: the repetition of this run.
         """
         journal = self._tables.journal(spec.job)
         now = staged_rows(journal, spec.attempt.id, target, reports)

@@ -44,13 +44,14 @@ from rewindow.tables.governed.journal import ROOT, ROW, SparkJournal, file_row, 
 from rewindow.tables.governed.own_table import REPORT
 
 _BLOCK_TOPIC = -2
-"""The topic of packs that are blocks. They are numbered in the order of `paths_of`, and precede all other packs of their task."""
+"""The number that packs have as their topic if they are blocks. They are numbered in the order of `paths_of`, and precede all
+other packs of their task."""
 
 _PIECES = (
     f"transform(sequence(0, (length(data) - 1) div {PIECE_BYTES}), i -> substring(data, "
     f"CAST(i * {PIECE_BYTES} + 1 AS INT), {PIECE_BYTES}))"
 )
-"""An SQL expression that splits a block into pieces, so that a batch of rows is small however many blocks a task reads."""
+"""An SQL expression that splits a block into pieces. So a batch of rows is small, however many blocks a task reads."""
 
 _WANTED = pa.schema([(GROUP, pa.int64()), (TASK, pa.int64()), (FIRST, pa.int64()), ("path", pa.string())])
 
@@ -84,7 +85,7 @@ class RowsEngine(SparkEngine):
         except NotNowError:
             raise
         except RewindowError as error:
-            # The append may have landed in spite of the error, so the journal is read.
+            # The append may have landed although it raised an error. So the journal is read.
             failure = error
         journal.read_back(attempt, part)
         reports = journal.reports(attempt, part)
@@ -129,7 +130,8 @@ class RowsEngine(SparkEngine):
             blocks = self._journal.blocks(attempts).join(F.broadcast(wanted_frame), "path")
             names = {TOPIC: _BLOCK_TOPIC, LAST: -1, PACK: -1}
             positions = [F.lit(number).cast("long").alias(name) for name, number in names.items()]
-            # Each block becomes one array, and the array is exploded. Otherwise Spark would copy the whole block for each piece.
+            # Each block is made into one array, which is then exploded. Otherwise Spark would copy the whole block for each
+            # piece.
             pieces = blocks.select(GROUP, TASK, FIRST, *positions, F.expr(_PIECES).alias("pieces"))
             numbered = pieces.select(GROUP, TASK, FIRST, *names, F.posexplode("pieces").alias(PIECE, DATA))
             yield numbered.withColumn(PIECE, F.col(PIECE).cast("long"))
@@ -187,7 +189,8 @@ def _write_blocks(
             blocks = batch.filter(pa.array(is_block))
             positions = [blocks.column(name).to_pylist() for name in (TASK, FIRST, PIECE)]
             for partition, number, piece, data in zip(*positions, blocks.column(DATA), strict=True):
-                # Each task has its own files, because pieces for the next task may arrive while this task reads the same block.
+                # Each task has its own files, because pieces for the next task may arrive while this task reads a copy of the
+                # same block.
                 file = Path(folder, "given", str(partition), paths[partition][number])
                 file.parent.mkdir(parents=True, exist_ok=True)
                 # The pieces of a block arrive in order.

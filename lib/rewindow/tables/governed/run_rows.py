@@ -1,7 +1,7 @@
-"""What single runs have published: the rows of a run, how many rows of each run an output has, and what the tasks reported.
+"""What single runs published: a run's rows, how many rows of each run an output has, and what the tasks reported.
 
-Rows of a run are read from its blocks in the journal. Rows of an output are counted only if another writer may have changed the
-output. Reports are read once and verified against the COMMIT rows.
+Rows of a run are read from its blocks in the journal. Rows of an output are counted only if another writer may have changed
+the output. Reports are read once and verified against the COMMIT rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rewindow.tables.shared.drift import Drift, difference_of, publish_again
 from rewindow.tables.shared.publications import Due, due_rows
 
 NO_RUN = -1
-"""The run id under which rows without a run are counted."""
+"""The run id that is used to count rows without a run."""
 
 
 def block_batches(
@@ -32,7 +32,7 @@ def block_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the columns ``names`` of the rows that an attempt staged for a target, in the order of the reports.
 
-    All blocks are first read, still encoded, from memory or with one query. Raises `StorageError` (74) if a block is gone.
+    All blocks are first fetched, still encoded, from memory or with one query. Raises `StorageError` (74) if a block is gone.
     """
     paths = [block_path(attempt, target, f.path) for report in reports for f in report.files if f.target == target]
     if not paths:
@@ -45,9 +45,10 @@ def block_batches(
 def check_counts(
     spark: SparkSession, job: str, state: JobState, branch: str, due: Due, name: TableName, history: TableLook
 ) -> None:
-    """Check that an output has as many rows of each run as were published. Raises `StorageError` (74), naming `republish`.
+    """Check that an output has as many rows of each run as were published.
 
     Rows are counted only if another writer has changed the output. A table that is about to be republished is not checked.
+    Raises `StorageError` (74), which names `republish`.
     """
     if history.is_untouched or is_on_its_way(due, history.reached):
         return
@@ -86,7 +87,7 @@ class RunReports:
             journal, stated = self._journal_of(job), run.commit.journal
             reports = journal.reports(attempt)
             if summary(attempt, reports) != stated:
-                # A command reads only recent reports, so some reports of the oldest attempt may be missing.
+                # A command reads only recent reports, so some reports of the oldest attempt that it reads may be missing.
                 reports = journal.reports_afresh(attempt)
             if summary(attempt, reports) != stated:
                 raise StorageError(

@@ -1,8 +1,8 @@
 """A catalog's table, or another job's output in a catalog, as a source.
 
-Only Spark may open the table, so new rows are found by the table's history and row tracking. Row tracking keeps, for each row,
-the version that added the row, even after OPTIMIZE. A source with its own offsets does not need row tracking, because new rows
-have higher offsets.
+Only Spark may open the table, so new rows are found by the table's history and by row tracking. Row tracking records, for
+each row, the version that added it, even after OPTIMIZE. A source with its own offsets does not need row tracking, because
+new rows have higher offsets.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from rewindow.tables.shared.landed_outputs import DELTA, altered, missing_source
 
 _TRACKING = "delta.enableRowTracking"
 _TAKE = ("DELETE", "UPDATE", "TRUNCATE", "RESTORE", "REPLACE", "CREATE OR REPLACE", "CLONE")
-"""Prefixes of operations that remove rows."""
+"""The names of operations that remove rows begin with one of these."""
 _TAKEN = ("numTargetRowsUpdated", "numTargetRowsDeleted", "numDeletedRows", "numUpdatedRows")
-"""The metrics of an operation that count removed rows."""
+"""The metrics of an operation that state the number of removed rows."""
 
 
 class _Version(NamedTuple):
     """A version in a table's history.
 
-    ``time_ms``: the time of its commit, or of an earlier commit if that is later. ``takes_rows``: it removes or replaces rows.
+    ``time_ms``: the latest time of its commit and all earlier commits. ``takes_rows``: whether it removes or replaces rows.
     """
 
     number: int
@@ -193,7 +193,7 @@ def look_at_output(
         raise altered(new.job, str(name), change)
     with mapped():
         schema = open_delta(spark, named(name.quoted), version).schema.json()
-    # The epoch of a row shows whether the row is new, so neither versions nor arrivals are needed.
+    # The epoch of a row shows whether the row is new. So neither versions nor arrivals are needed.
     governed = Governed(name.quoted)
     return SourceLook(
         {},

@@ -1,4 +1,4 @@
-"""The formats that the rows of rewindow's own table state, in a catalog."""
+"""The formats of the rows in rewindow's own table, in a catalog."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ _STATED = (
     "CASE WHEN get_json_object(body, '$') IS NULL OR NOT startswith(trim(body), '{') THEN '' "
     "ELSE coalesce(get_json_object(body, '$.format'), '1') END"
 )
-"""The SQL expression for the format that a row states. Rows of format 1 state none; a body that is not a JSON object gives ''."""
+"""The SQL expression for the format that a row states. It is null for rows of format 1, and '' if a row's body is no JSON
+object."""
 
 
 class Stated(NamedTuple):
-    """How many rows of a kind, of one job or feed, state a format.
+    """How many rows of one kind, of one job or feed, state a format.
 
-    ``part``: the table that has such rows in a warehouse of files. ``stated``: the format as text.
+    ``part``: the table that contains such rows in a warehouse of files. ``stated``: the format as text.
     """
 
     part: str
@@ -58,7 +59,7 @@ def stated_formats(table: OwnTable) -> list[Stated]:
 
 
 def stored_tables(own: OwnTable) -> list[StoredTable]:
-    """Return the parts of rewindow's own table. Each is named like the table with such rows in a warehouse of files."""
+    """Return the parts of rewindow's own table. Each has the name of the table with such rows in a warehouse of files."""
     parts = {name: list[tuple[str, int, int]]() for name in (LANDINGS, RUNS, JOURNAL, METRICS)}
     if not own.exists():
         return [StoredTable(name, str(own.name), Fit.ABSENT, {}) for name in parts]

@@ -1,4 +1,4 @@
-"""What the history of a table shows: whether commits landed, who made them, and whether anything has changed since."""
+"""What a table's history shows: whether commits landed, who made them, and whether rows were changed since."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_VERSION = "DELTA_VERSION_NOT_FOUND"
 
 
 _LOOKS = 16, 512
-"""How many commits the first and the second query of a history return. A third query returns the whole history."""
+"""How many commits the first and the second query of a history return. If these are not enough, a third query returns all."""
 
 
 _QUIET = ("OPTIMIZE", "AUTO", "REORG", "VACUUM", "SET ", "UNSET ", "ADD ", "CHANGE ", "RENAME ", "DROP ", "CLUSTER ")
@@ -33,8 +33,8 @@ CLOSED = 2**62
 class _Made(NamedTuple):
     """A commit in a table's history, with its Delta ``version``.
 
-    ``app``, ``number``: its application id and the version under that id; ``""`` and 0 for a commit of another writer.
-    ``is_whole``: the commit replaced all rows by the published rows.
+    ``app``, ``number``: the commit's application id and its version under that id; ``""`` and 0 for a commit of another
+    writer. ``is_whole``: whether the commit replaced all rows by the published rows.
     """
 
     version: int
@@ -48,9 +48,9 @@ class _Made(NamedTuple):
 class TableLook(NamedTuple):
     """What a table's history states about one application id.
 
-    ``reached``: the last version under this id; 0 for none. ``is_untouched``: whether no other writer has changed rows since
-    the last version but one under this id, or since a version that replaced all rows. ``version``: the newest Delta version in
-    the history.
+    ``reached``: the last version under this id; 0 if there is none. ``is_untouched``: whether no other writer has changed
+    rows since the second-last version under this id, or since a version that replaced all rows. ``version``: the newest Delta
+    version in the history.
     """
 
     reached: int
@@ -90,11 +90,11 @@ def is_emptied(spark: SparkSession, name: TableName) -> bool:
 
 
 def is_newest(spark: SparkSession, name: TableName, version: int) -> bool:
-    """Return whether a Delta version certainly is the table's newest. False proves nothing.
+    """Return whether a Delta version certainly is the table's newest. If False, it may still be.
 
-    This takes no Spark job, because Delta refuses to read the next version with an error that names the newest.
+    This takes no Spark job. It tries to read the next version, which Delta refuses with an error that names the newest.
     """
-    # After any other failure, the answer is False, and the caller reads the history.
+    # After any other failure, the result is False, and the caller reads the history.
     with suppress(Exception):
         try:
             _ = spark.read.option("versionAsOf", version + 1).table(name.quoted).schema
@@ -120,7 +120,7 @@ def has_files(spark: SparkSession, name: TableName) -> bool:
 
 
 def last_version(spark: SparkSession, name: TableName, app_id: str) -> int:
-    """Return the last version of an application id in a table's history; 0 for none."""
+    """Return the last version of an application id in a table's history; 0 if there is none."""
     commits = _newest(spark, name, lambda newest: any(commit.app == app_id for commit in newest))
     return max((commit.number for commit in commits if commit.app == app_id), default=0)
 
@@ -132,7 +132,7 @@ def recent_token(spark: SparkSession, name: TableName, app_id: str, number: int)
 
 
 def _newest(spark: SparkSession, name: TableName, is_enough: Callable[[Sequence[_Made]], bool]) -> list[_Made]:
-    """Return a table's newest commits, newest first, or all commits if a few are not enough. Each query takes a Spark job."""
+    """Return a table's newest commits, newest first; all commits if a few are not enough. Each query takes a Spark job."""
     with mapped():
         for most in _LOOKS:
             commits = _commits(spark, f"DESCRIBE HISTORY {name.quoted} LIMIT {most}")

@@ -11,14 +11,14 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 
 def first_of(frame: DataFrame, names: Sequence[str], limit: int, *, last: bool) -> pa.Table:
-    """Return the first ``limit`` rows, or with ``last`` the last, in the order of the columns ``names``."""
+    """Return the first ``limit`` rows (with ``last``, the last ones) in the order of the columns ``names``."""
     order = [expression for name in names for expression in _ordered(frame, name, last=last)]
     rows = frame.orderBy(*order).limit(limit).toArrow()
     return rows.take(pa.array(range(rows.num_rows - 1, -1, -1), pa.int64())) if last else rows
 
 
 def _ordered(frame: DataFrame, name: str, *, last: bool) -> Iterator[Column]:
-    """Yield Spark's sort expressions for a column in Arrow's order: values, then NaN, then null, in both directions."""
+    """Yield Spark's sort expressions for a column in Arrow's order: values, then NaN, then null, ascending and descending."""
     column = F.col(f"`{name}`")
     if dict(frame.dtypes)[name] in {"double", "float"}:
         yield F.coalesce(F.isnan(column), F.lit(False)).asc()

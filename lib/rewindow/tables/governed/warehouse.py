@@ -78,7 +78,10 @@ class CatalogTables:
         self._created, self._logs = set[tuple[str, str]](), dict[str, tuple[str, str]]()
 
     def command(self, *, feed: str, job: str | None = None) -> AbstractContextManager[None]:
-        """Return the context manager of one landing or run. Inside it, one query reads all needed ledgers and reports."""
+        """Return the context manager of one landing or run.
+
+        Inside it, a single query reads all ledgers and reports that are needed.
+        """
         self.known_tables.clear()
         return self.own.command([feed_name(feed), *([job] if job else [])])
 
@@ -99,10 +102,10 @@ class CatalogTables:
         return self._states.fold(job, self.ledger_rows(job))
 
     def append(self, job: str, *rows: LedgerRow) -> bool:
-        """Append rows in one commit. Return False if another writer's rows have their numbers.
+        """Append rows in one commit. Return False if another writer has used their numbers.
 
-        During a command, a PLAN may be held in memory until workers append rows or the run commits (`may_hold`). A row that makes
-        an attempt valid is appended together with what the journal holds of the attempt.
+        During a command, a PLAN may be held in memory until workers append rows or the run commits (`may_hold`). A row that
+        makes an attempt valid is appended together with the rows of the attempt that the journal holds.
         """
         if self.own.is_in_command and may_hold(self.state(job), self.ledger_rows(job), rows):
             return self.own.ledger(job).hold(dated(rows))
@@ -110,10 +113,11 @@ class CatalogTables:
         has_landed = self.own.append(
             job, dated(rows), give_state, attempts, self.known_tables(job).to_record() if attempts else ()
         )
-        # The staged rows of a snapshot contain the number of its SNAPSHOT row. If that row did not land, they are useless.
+        # The staged rows of a snapshot contain the number of its SNAPSHOT row. If the SNAPSHOT row did not land, the staged
+        # rows are useless.
         if not has_landed and rows[0].kind == SNAPSHOT:
             self.journal(job).drop(attempts)
-        # The metrics of the former attempt are deleted, because the view of the metrics would show them besides the new ones.
+        # The metrics of the former attempt are deleted. Otherwise the view of the metrics would show them besides the new ones.
         if has_landed and rows[0].kind == RESTAGE:
             JournalRows(self.own.table, job).delete([f"{rows[0].body['was']}/{METRIC}"])
         return has_landed
@@ -124,7 +128,7 @@ class CatalogTables:
 
     @property
     def home(self) -> str:
-        """Where the ledgers are, for people."""
+        """Where the ledgers are, as messages show it."""
         return f"{self._home.catalog}.{self._home.schema}"
 
     def landings(self, feed: str) -> SparkLedger:
@@ -151,7 +155,7 @@ class CatalogTables:
         return LogTable(named(name.quoted), f"{self._home.catalog} governs it", source_offsets)
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:  # noqa: ARG002
-        """Return nothing, because Spark reads every log for the tasks (`log_table`)."""
+        """Return no files, because Spark reads every log for the tasks (`log_table`)."""
         return ()
 
     def landed_files(self, table: LogTable, partition: int, spans: Sequence[LogSpan]) -> list[LogFile]:
@@ -173,7 +177,7 @@ class CatalogTables:
         """Create missing tables; return the path prefix of each target's blocks."""
         self.journal(spec.job).prepare()
         for _step in self.finish_reset(spec.job, self.state(spec.job)):
-            # Another process may have appended a RESET since this run has published.
+            # Another process may have appended a RESET after this run published.
             pass
         for target, table in spec.binding.tables.items():
             if is_published(target):
@@ -195,7 +199,7 @@ class CatalogTables:
         return {target: f"{ROOT}{block_path(spec.attempt.id, target, '')}".rstrip("/") for target in targets}
 
     def discard(self, spec: RunSpec) -> None:
-        """Remove from the journal what a replay staged."""
+        """Remove from the journal the rows that a replay staged."""
         self.journal(spec.job).drop([spec.attempt.id])
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
@@ -211,15 +215,18 @@ class CatalogTables:
         return find_checkpoint(head[0] if head else None, state.basis(spec.parent), self.reports)
 
     def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
-        """Let the journal hold a snapshot; return the ledger row that makes the snapshot valid. Raises `StorageError` (74)."""
+        """Let the journal hold a snapshot; return the ledger row that makes it valid once it is appended.
+
+        Raises `StorageError` (74).
+        """
         return stage_snapshot(self.journal(run.spec.job), state, run, uuid4().hex, self.reports)
 
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
-        """Let the journal hold the report of the run as a whole. Raises `StorageError` (74) if the journal has other reports."""
+        """Let the journal hold the report of the run as a whole. Raises `StorageError` (74) if it already has others."""
         return stage(self.journal(spec.job), spec, reports)
 
     def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
-        """Check that an attempt made the same rows as the attempt that it repeats, if the repeated attempt is complete."""
+        """Check that an attempt made the same rows as the one that it repeats, if the repeated attempt is complete."""
         check_repeats(self.journal(spec.job), spec, reports, feed)
 
     def staged_batches(
@@ -251,8 +258,8 @@ class CatalogTables:
     def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
         """Empty the tables that the last RESET names; yield the name of each commit before making it.
 
-        Does nothing if a run was committed since. The metrics are a view of the journal, so the metrics of the former ledger
-        identity are deleted from the journal.
+        Does nothing if a run was committed after the RESET. The metrics are a view of the journal. So the metrics of the
+        former ledger identity are deleted from the journal.
         """
         if is_finished(state):
             return
@@ -262,7 +269,7 @@ class CatalogTables:
         listed = [f"{item.attempt}/{item.part}" for item in rows.listed() if item.part == METRIC]
         now = self._states.fold(
             job, self.own.ledger(job).read_afresh()
-        )  # read after the journal was listed, so that the list has no metrics of a later COMMIT
+        )  # The ledger is read after the journal was listed, so that the list has no metrics of a later COMMIT.
         if listed and not is_finished(now):
             yield "empty metrics"
             rows.delete(listed)
@@ -309,24 +316,27 @@ class CatalogTables:
         return self._reports.of(run)
 
     def known_reports(self, run: CommittedRun) -> None:  # noqa: ARG002
-        """Return None, because reports are rows of the journal, and reading them takes a query."""
+        """Return None. Reports are rows of the journal, and reading them takes a query."""
         return
 
     def check_next(self, job: str, state: JobState, branch: str) -> None:
-        """Check nothing, because tables and state are rows in the catalog, whose files are the platform's responsibility."""
+        """Check nothing: tables and state are rows in the catalog, and the platform is responsible for their files."""
 
     def step_times(self, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:  # noqa: ARG002
-        """Return nothing, because one commit has the staged rows, the reports and the COMMIT of a small run."""
+        """Return no times, because one commit contains the staged rows, the reports and the COMMIT of a small run."""
         return {}
 
     def later_refusals(self, job: Job, state: JobState) -> CatalogRefusals:
-        """Return the checks of the published tables. Other checks are made only by the run."""
+        """Return the checks of the published tables. All other checks are made only by the run itself."""
         return CatalogRefusals(
             partial(self.check_published, job.name, state), partial(self.check_ledger, job.name, state)
         )
 
     def stored_tables(self) -> list[StoredTable]:
-        """Return the parts of rewindow's own table, with the formats that their rows state. Raises `StorageError` (74)."""
+        """Return the parts of rewindow's own table, with the formats that are stated in their rows.
+
+        Raises `StorageError` (74).
+        """
         return stored_tables(self.own.table)
 
     def measures(self, runs: Sequence[CommittedRun]) -> list[dict[str, Any]]:
@@ -338,12 +348,12 @@ class CatalogTables:
         return store_rows(self.journal(run.spec.job), run, state.basis(run.spec.run), store, self.reports)
 
     def restored(self, state: JobState, run: CommittedRun, store: str) -> tuple[int, int]:
-        """Return how many rows and bytes of a store's changelog a restore after a run reads."""
+        """Return how many rows and bytes of a store's changelog a restore of the state after a run reads."""
         files = [file for _, file in changelog_files(state.basis(run.spec.run), store, self.reports)]
         return sum(file.rows for file in files), sum(file.bytes for file in files)
 
     def location_of(self, table: TableSpec) -> str:
-        """Return a table's full name. For a store, return the name of rewindow's own table, which has the changelog's rows."""
+        """Return a table's full name. For a store, return the name of rewindow's own table, which contains its changelog."""
         return str(self._home if table.path.startswith("state/") else self.name_of(table.path))
 
     def count_rows(self, table: TableSpec) -> int:
@@ -378,7 +388,7 @@ class CatalogTables:
             return similar_value(self._frame(table), column, text)
 
     def has_foreign_rows(self, table: TableSpec) -> bool:  # noqa: ARG002
-        """Return False, because without reading rows only `check_published` finds out whether an output was changed."""
+        """Return False. Only `check_published`, which reads rows, finds out whether an output was changed."""
         return False
 
     def log_path(self, feed: str, topic: str) -> str:
@@ -386,11 +396,11 @@ class CatalogTables:
         return str(self.log_name(feed, topic))
 
     def first_batches(self, feed: str, topic: str) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        """Yield nothing, because a query takes longer than a small landing."""
+        """Yield no rows, because a query takes longer than a small landing."""
         yield from ()
 
     def only_spark_reads(self, feed: Feed, topic: str) -> str:
-        """Return why only Spark can read the records of a log; an empty text if they were landed, so that this process can."""
+        """Return why only Spark can read a log's records; an empty text if they were landed, because then this process can."""
         return "its offsets are those of its source" if topic in feed.definition.source_offsets else ""
 
     def log_parts(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
@@ -408,7 +418,10 @@ class CatalogTables:
         return open_quarantine(self._spark_of(), self.name_of(QUARANTINE), ledgers)
 
     def version_of(self, table: TableSpec) -> int | None:
-        """Return a table's Delta version; None if there is no table. The metrics have the version of rewindow's own table."""
+        """Return a table's Delta version; None if there is no table.
+
+        For metrics, return the version of rewindow's own table.
+        """
         return table_version(self._spark_of(), self._home if table.path == METRICS else self.name_of(table.path))
 
     def compare(
@@ -428,7 +441,7 @@ class CatalogTables:
         return {target: self.content_hash(table) for target, table in tables.items() if target.startswith(OUTPUT)}
 
     def _create(self, job: str, branch: str, table: TableSpec) -> None:
-        """Create a table if it is missing. Done once per process. Raises `ConfigError` (78) if another job or branch owns it."""
+        """Create a table if it is missing (once per process). Raises `ConfigError` (78) if another job or branch owns it."""
         if (table.path, branch) in self._created:
             return
         properties = {} if table.path in SHARED_TABLES else {OWNER: owner(job, branch)}
@@ -440,10 +453,13 @@ class CatalogTables:
 
 
 class CatalogRefusals:
-    """The checks of published tables, which a run makes outside planning. It implements `LaterRefusals`."""
+    """The checks of published tables that a run makes before or after planning. Implements `LaterRefusals`."""
 
     def __init__(self, check_published: Callable[[str], None], check_ledgers: Callable[[str], None]) -> None:
-        """``check_published`` checks the tables of a branch, ``check_ledgers`` only whether the ledger has their publications."""
+        """``check_published`` checks a branch's tables.
+
+        ``check_ledgers`` only checks that the ledger has their publications.
+        """
         self._check_published, self._check_ledgers = check_published, check_ledgers
 
     def check_ledgers(self, branch: str) -> None:
@@ -455,4 +471,4 @@ class CatalogRefusals:
         self._check_published(branch)
 
     def check_run(self, spec: RunSpec) -> None:
-        """Check nothing, because the run itself checks its tables when it creates missing ones."""
+        """Check nothing. The run itself checks its tables when it creates missing ones."""

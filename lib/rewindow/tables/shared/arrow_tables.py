@@ -65,7 +65,7 @@ def _array_of(values: Sequence[int] | Sequence[str]) -> pa.Array:
 
 
 def json_value(value: Any) -> Any:
-    """Convert a value of a row, or whole rows, for `json`: decimals to text, bytes to hex, NaN and infinities to their names."""
+    """Convert a value, or whole rows, for `json`: decimals to texts, bytes to hex, NaN and infinities to their names."""
     if isinstance(value, dict):
         return {name: json_value(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
 """Check the reports of an attempt's tasks for lost and doubled records, and add up the reports.
 
-`add_up_runs` combines the metrics of several runs by task. It sums counts and totals, takes the lowest minimum and the highest
-maximum, and keeps the newest current value.
+`add_up_runs` combines the metrics of several runs by task. It sums counts and totals, takes the lowest minimum and the
+highest maximum, and keeps the newest of current values.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ MEASURES = arrow_schema([column for column in METRICS if column.name in {"_run",
 
 
 def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> None:
-    """Check that each task reported once and took exactly the records of the run's epochs and of its upstream tasks.
+    """Check that each task reported once, and processed exactly the records of the run's epochs and of its upstream tasks.
 
-    Raises `InvariantError` (70) otherwise, because the engine lost or doubled records. A retry would not help.
+    Raises `InvariantError` (70) if not: the engine lost or doubled records. A retry would not help.
     """
     parts = len(spec.binding.topology)
     tasks = [
@@ -92,7 +92,7 @@ def commit_of(state: JobState, spec: RunSpec, staged: JournalFile, reports: Sequ
 
 
 def consumed(reports: Sequence[TaskReport]) -> dict[str, int]:
-    """Return how many records of each topic all tasks took."""
+    """Return how many records of each topic all tasks together processed, by topic."""
     taken: dict[str, int] = {}
     for report in reports:
         for topic, records in report.consumed.items():
@@ -101,7 +101,7 @@ def consumed(reports: Sequence[TaskReport]) -> dict[str, int]:
 
 
 def held(reports: Sequence[TaskReport]) -> dict[str, int]:
-    """Return for each store how many records its buffers hold at the end of the run, summed over all tasks."""
+    """Return how many records each store's buffers hold at the end of the run, summed over all tasks, by store."""
     kept: dict[str, int] = {}
     for report in reports:
         for store, records in report.state.get("held", {}).items():
@@ -110,7 +110,7 @@ def held(reports: Sequence[TaskReport]) -> dict[str, int]:
 
 
 def _sent(reports: Sequence[TaskReport]) -> Mapping[TopicPartition, int]:
-    """Return how many records were sent to each partition of the internal logs."""
+    """Return how many records were sent to each partition of the internal logs, by topic and partition."""
     sent: dict[TopicPartition, int] = {}
     for report in reports:
         for file in report.files:
@@ -131,7 +131,7 @@ def reported(reports: Iterable[tuple[int, TaskReport]]) -> pa.Table:
 
 
 def add_up_runs(rows: pa.Table) -> list[dict[str, Any]]:
-    """Combine metrics of several runs: return, for each measure of each task, a dictionary from column name to value."""
+    """Combine metrics of several runs. Return one dictionary (column name to value) per measure and task."""
     # `group_by` and `to_numpy` would load pandas, which takes longer than a short command.
     by_run = np.argsort(np.from_dlpack(rows["_run"].combine_chunks()), kind="stable")
     keys = [rows[name].combine_chunks().dictionary_encode("encode") for name in MEASURE]
@@ -150,14 +150,15 @@ def _add_up(name: str, column: pa.Array, by_run: Rows, groups: Rows) -> list[int
 
     A group without values gets None.
 
-    ``by_run``: the positions of the rows in the order of their runs. ``groups``: the group of each row, in that order.
+    ``by_run``: the positions of the rows, in the order of their runs. ``groups``: the group of each row, in the order of
+    ``by_run``.
     """
     is_known = np.from_dlpack(column.is_valid().cast(pa.uint8())).astype(bool)
     values = np.zeros(len(column), np.int64)
     values[is_known] = np.from_dlpack(column.drop_null())
     of, values = groups[is_known[by_run]], values[by_run][is_known[by_run]]
     added = np.zeros(groups.max(initial=-1) + 1, np.int64)
-    added[of] = 0 if name in _SUMS else values  # if a group has several values, the last is kept
+    added[of] = 0 if name in _SUMS else values  # if a group has several values, the last one is kept
     if name != "current":
         _EXTREMA.get(name, np.add).at(added, of, values)
     known = set(of.tolist())
@@ -165,7 +166,7 @@ def _add_up(name: str, column: pa.Array, by_run: Rows, groups: Rows) -> list[int
 
 
 def not_deterministic(spec: RunSpec, target: str, different: str) -> InvariantError:
-    """Return the error of an attempt whose rows differ from the rows of the attempt that it repeats."""
+    """Return the error of an attempt whose rows differ from those of the attempt that it repeats."""
     return InvariantError(
         "run-not-deterministic",
         "run {run} is not deterministic: {target} differs from what the previous attempt staged, {different}. "

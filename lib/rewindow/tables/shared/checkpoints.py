@@ -17,15 +17,16 @@ from rewindow.streams.serde.schema import PARTITION, Column
 from rewindow.streams.state.stores import JOIN, SESSION, WINDOW
 
 _BOUND = {WINDOW: -2, SESSION: -1}
-"""Maps the kind of a store to the index of the key column that decides when a row expires: the start or end of a window.
+"""Maps the kind of a store to the index of a key column: the start or end of a window, which decides when a row expires.
 
-The columns are found by index, because they have other names if fields of the value are named like the bounds of windows.
+The index is used instead of a name, because these columns have other names if fields of the value are named like the bounds
+of windows.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint(Restored):
-    """What a run resumes from. ``rows``, ``bytes``: how many rows and bytes of changelog files a restore reads."""
+    """The state that a run resumes from. ``rows``, ``bytes``: how many rows and bytes of changelog files a restore reads."""
 
     rows: int = 0
     bytes: int = 0
@@ -61,7 +62,7 @@ def in_order(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def snapshot_rows(rows: pa.Table, number: int, columns: Sequence[Column]) -> Iterator[tuple[int, pa.Table]]:
-    """Yield each partition of a store's snapshot with its rows, which have the columns of the changelog.
+    """Yield pairs (partition, rows) of a store's snapshot. The rows have the columns of the changelog.
 
     ``rows``: the result of `current_rows`. ``number``: the `_run` of the snapshot. ``columns``: the columns of the changelog.
     """
@@ -86,7 +87,7 @@ def _clocks(reports: Iterable[TaskReport], store: str) -> dict[int, int]:
 
 
 def _without_expired(rows: pa.Table, time_column: str, retention_ms: int, clocks: Mapping[int, int]) -> pa.Table:
-    """Leave out expired rows, whose ``time_column`` is ``retention_ms`` or more below the partition's clock."""
+    """Return rows without expired ones: rows whose ``time_column`` is at least ``retention_ms`` below the partition's clock."""
     # The changelog has no tombstones for expired rows, so their time decides.
     oldest = [clocks.get(partition, UNKNOWN) - retention_ms for partition in rows[PARTITION].to_pylist()]
     return rows.filter(pc.greater(rows[time_column], pa.array(oldest, pa.int64())))

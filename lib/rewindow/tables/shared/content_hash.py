@@ -1,4 +1,7 @@
-"""The content hash of rows (L2). Two sets of rows have the same hash if and only if they hold the same rows, in any order."""
+"""The content hash of rows (L2).
+
+Two sets of rows have the same hash if and only if they contain the same rows, in any order.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Differences between two tables: the first row that only one table has, or a comparison key by key.
+"""Differences between two tables: the first row that only one of them has, or a comparison key by key.
 
 `compare` sorts the rows of both tables and groups them by key.
 """
@@ -25,11 +25,11 @@ _TIMES = frozenset({"window_start", "window_end", "_timestamp", "_buffer_time"})
 """Columns of epoch milliseconds."""
 
 PARTITION_ROWS = 100_000
-"""About how many rows of each table are in memory at once, unless a single key has more."""
+"""About this many rows of each table are in memory at once, or more if a single key has more."""
 IGNORED = ("_run", "_offset")
 """Columns in which equal branches may differ: the run that made a row, and the offset of the row in its table."""
 EPOCH = "_epoch"
-"""The column of the landing that completed a row."""
+"""The column with the landing that completed a row."""
 Row = dict[str, Any]
 Bools = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
@@ -38,16 +38,17 @@ _ORDER = ("_side", "_partition", "_offset")
 
 @dataclass(frozen=True, slots=True)
 class TableDiff:
-    """How many keys are equal, different, or only in one of two tables; and sample rows of keys that differ."""
+    """How many keys of two tables are equal, different, or only in one of them; and sample rows of keys that differ."""
 
     equal: int
     different: int
     only_first: int
     only_second: int
     samples: Sequence[tuple[Row, Sequence[Row], Sequence[Row]]] = field(default=())
-    """For each sample key: the key and its rows in the first and in the second table, without equal rows (`rows_apart`)."""
+    """For each sample key: the key, and its rows in the first and in the second table, without the rows that both have
+    (`rows_apart`)."""
     only_epoch: int = 0
-    """How many of the ``different`` keys have rows that differ only in `_epoch`. Another landing completed these rows."""
+    """How many of the ``different`` keys have rows that differ only in `_epoch`, because another landing completed them."""
 
     @property
     def apart(self) -> int:
@@ -61,7 +62,7 @@ class TableDiff:
 
 
 def compare_pairs(pairs: Iterable[tuple[pa.Table, pa.Table]], keys: Sequence[str], *, samples: int = 5) -> TableDiff:
-    """Compare two tables part by part. A pair contains a part of each table; all rows of a key are in the same pair."""
+    """Compare two tables part by part. A pair has a part of each table, and all rows of a key are in the same pair."""
     total = TableDiff(0, 0, 0, 0)
     for first, second in pairs:
         part = compare(first, second, keys, samples=samples)
@@ -116,7 +117,7 @@ def rows_apart(first: Sequence[Row], second: Sequence[Row]) -> tuple[list[Row], 
 
 
 def _counted_rows(rows: Sequence[Row], comparable_rows: Sequence[Any], counts: Counter[Any]) -> list[Row]:
-    """Return the first ``counts[row]`` of the rows that equal each row."""
+    """Return some of ``rows``, in order: of rows that are equal, only the first ``counts[row]``."""
     taken = []
     for row, same in zip(rows, comparable_rows, strict=True):
         if counts[same] > 0:
@@ -126,13 +127,13 @@ def _counted_rows(rows: Sequence[Row], comparable_rows: Sequence[Any], counts: C
 
 
 def _comparable_row(row: Row) -> tuple[tuple[str, Any], ...]:
-    """Return a row as a value that equals that of an equal row: NaN equals NaN, and the order of columns does not matter."""
+    """Return a row as a value that can be compared: NaN equals NaN, and the order of columns does not matter."""
     values = {name: repr(value) if isinstance(value, list | dict) else value for name, value in row.items()}
     return tuple((name, math.nan if (value := values[name]) != value else value) for name in sorted(values))
 
 
 def check_keys(first: pa.Schema, second: pa.Schema, keys: Sequence[str]) -> None:
-    """Raise `UsageError` (2) unless both tables have the key columns, with equal types."""
+    """Raise `UsageError` (2) if a table lacks a key column, or if the types of a key column differ."""
     for name in keys:
         first_type, second_type = (
             schema.field(name).type if name in schema.names else "missing" for schema in (first, second)
@@ -154,7 +155,7 @@ def _order(key: Iterable[Any]) -> str:
 def first_difference(before: pa.Table | None, now: pa.Table | None, *, ignored: Sequence[str] = ()) -> str | None:
     """Describe the first row, in total order, that is in only one of two sets of rows; None if the sets are equal.
 
-    A set without rows may be given as None. ``ignored``: columns that are not compared.
+    None stands for a set without rows. ``ignored``: the columns that are not compared.
     """
     (names, gone), (others, new) = _counted(before, ignored), _counted(now, ignored)
     gone, new = gone - new, new - gone
@@ -177,7 +178,7 @@ def first_difference(before: pa.Table | None, now: pa.Table | None, *, ignored: 
 
 def _only_difference(row: Sequence[Any], other: Sequence[Any]) -> int | None:
     """Return the position of the only value in which two rows differ; None if they differ in several values or in none."""
-    # `is not` comes first because `!=` would call NaN unequal to itself. `_comparable` made every NaN the same object.
+    # `is not` comes first because `!=` would say that NaN differs from itself. `_comparable` made every NaN the same object.
     pairs = enumerate(zip(row, other, strict=True))
     different = [index for index, (old, new) in pairs if old is not new and old != new]
     return different[0] if len(different) == 1 else None
@@ -201,7 +202,7 @@ def _counted(rows: pa.Table | None, ignored: Sequence[str]) -> tuple[list[str], 
 
 
 def _comparable(column: pa.ChunkedArray) -> list[Any]:
-    """Return the values of a column, with the same object for every NaN, so that tuples of values with NaN are equal."""
+    """Return the values of a column, with one object for all NaNs, so that tuples which contain NaN can be equal."""
     values: list[Any] = column.to_pylist()
     if not pa.types.is_floating(column.type):
         return values
@@ -243,12 +244,12 @@ class DiffRows:
         self._starts: Numbers = np.flatnonzero(starts)
 
     def only(self, side: int) -> Bools:
-        """Return for each group whether only this side has rows."""
+        """Return a mask of the groups in which only this side has rows."""
         is_only: Bools = self._sizes[1 - side] == 0
         return is_only
 
     def different(self) -> tuple[Bools, Bools]:
-        """Return two masks of groups: groups whose rows differ between the tables, and those whose rows differ only in `EPOCH`.
+        """Return two masks of groups: those whose rows differ between the tables, and those whose rows differ only in `EPOCH`.
 
         A group that only one table has is in neither mask.
         """
@@ -287,7 +288,7 @@ class DiffRows:
         return [name for name in self._tables[side].column_names if name not in self._keys and name not in IGNORED]
 
     def _positions(self, groups: Numbers) -> Numbers:
-        """Return where the rows of some groups are in the common order of all rows. Only rows of the first table count."""
+        """Return the positions that the first table's rows of some groups have in the common order of all rows."""
         sizes = self._sizes[0][groups]
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         positions: Numbers = np.repeat(self._starts[groups], sizes) + within
@@ -308,14 +309,14 @@ def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def unlike(column: pa.ChunkedArray, other: pa.ChunkedArray) -> Bools:
-    """Return for each row whether the values of two columns differ. Two nulls are equal."""
+    """Return a mask of the rows in which two columns have different values. Two nulls are equal."""
     differs = pc.fill_null(pc.not_equal(column, other), pa.scalar(value=False))
     nulls = pc.not_equal(pc.is_null(column), pc.is_null(other))
     return np.asarray(pc.or_(differs, nulls).to_numpy(), dtype=bool)
 
 
 def _differing(column: pa.ChunkedArray, other: pa.ChunkedArray) -> Bools:
-    """Return for each row whether the values of two columns of any types differ: 1 equals 1.0, but not "1"."""
+    """Return a mask of the rows in which two columns of any types have different values. 1 equals 1.0, but not "1"."""
     kinds = column.type, other.type
     if kinds[0] != kinds[1] and all(map(_is_number, kinds)):
         column, other = column.cast(pa.float64(), safe=False), other.cast(pa.float64(), safe=False)

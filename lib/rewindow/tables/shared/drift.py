@@ -11,7 +11,8 @@ from rewindow.control.plan.spec import CHANGELOG, MAIN
 from rewindow.tables.shared.publications import due_tables, net
 
 IsWhole = Callable[[CommittedRun, str, str], bool]
-"""Takes a run, a target and the path of the target's table. Returns whether what the run staged for the target is intact."""
+"""A function that gets a run, a target and the path of the target's table. It returns whether the files that the run staged
+for the target are intact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,10 @@ def difference_of(wanted: Mapping[int, int], actual: Mapping[int, int], state: J
 def lost_runs(
     state: JobState, branch: str, targets: Collection[str], is_whole: IsWhole
 ) -> tuple[list[CommittedRun], list[int]]:
-    """Find the runs whose rows for these targets are gone or altered. Committed runs that are not published are checked, too.
+    """Find the runs whose rows for these targets are gone or altered, among all committed runs, published or not.
 
-    Return the runs to repeat, in ledger order: the lost runs that are `repeatable`, and the runs whose state they need, if that
-    state is lost, too. Also return the numbers of the lost runs that are not repeatable.
+    Return the runs to repeat, in ledger order. These are the lost runs that are `repeatable`, and the runs whose state they
+    need if that state is lost, too. Also return the numbers of the lost runs that are not repeatable.
     """
     snapshots, repeated = _snapshots(state), repeatable(state)
     lost: dict[int, CommittedRun] = {}
@@ -82,7 +83,10 @@ def lost_runs(
 
 
 def repeatable(state: JobState) -> frozenset[int]:
-    """Return the numbers of the runs that `republish` repeats if their files are gone. No other run or snapshot is repeated."""
+    """Return the numbers of the runs that `republish` repeats if their files are gone.
+
+    Other runs and snapshots are never repeated.
+    """
     return needed(state) - _snapshots(state)
 
 

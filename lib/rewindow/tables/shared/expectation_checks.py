@@ -1,7 +1,7 @@
 """Observe the new rows of an output with Arrow, batch by batch: nulls, repeated keys, bounds and allowed values.
 
-Each batch is read once, with only the needed columns. The columns that must be unique and the first offending rows stay in
-memory.
+Each batch is read once, with only the needed columns. Only the columns that must be unique, and the first offending rows,
+stay in memory.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.content_hash import canonical_values
 
 _ORDER = ("_epoch", "_partition", "_offset")
-"""The columns that order output rows, so that the first offending row does not depend on files."""
+"""The columns by which output rows are ordered. So the first offending row does not depend on how rows are divided into
+files."""
 
 _TIMES = ("window_start", "window_end", "_timestamp")
 
 Failing = Callable[[Mapping[str, Any]], Any]
-"""Takes the columns of a batch by name. Returns a mask of the offending rows."""
+"""A function that gets the columns of a batch by name, and returns a mask of the offending rows."""
 
 
 def needed_columns(expectations: Iterable[Expectation], keys: Sequence[str]) -> list[str]:
@@ -111,7 +112,7 @@ def _is_outside(expectation: Expectation, column_type: pa.DataType, columns: Map
         *([pc.greater(values, high)] if high is not None else []),
     ]
     if high is not None and pa.types.is_floating(column_type):
-        # NaN counts as the largest number, but `pc.greater` returns false for it.
+        # NaN counts as the largest number, but `pc.greater` would return false for it.
         masks.append(pc.is_nan(values))
     whole = pc.fill_null(masks[0], fill_value=False)
     for mask in masks[1:]:
@@ -121,7 +122,10 @@ def _is_outside(expectation: Expectation, column_type: pa.DataType, columns: Map
 
 @dataclass
 class _Failing:
-    """A counter of the rows that ``failing`` selects. It keeps the first. ``fault`` and ``expected`` are texts for people."""
+    """A counter of the rows that ``failing`` selects. It keeps the first ones.
+
+    ``fault`` and ``expected`` are texts for people.
+    """
 
     expectation: Expectation
     shown: Sequence[str]
@@ -153,7 +157,7 @@ class _Failing:
 
 @dataclass
 class _Repeated:
-    """A counter of rows that repeat values in the columns ``names``. Nulls are equal."""
+    """A counter of rows whose values in the columns ``names`` occurred before. Nulls are equal."""
 
     expectation: Expectation
     names: Sequence[str]
@@ -167,7 +171,7 @@ class _Repeated:
         """Return what was observed in this many rows."""
         shown, repeated, too_many = None, 0, 0
         if self.parts:
-            # The columns are numbered, because a user's column may have the name of a count.
+            # The columns are numbered, because a user's column may have the same name as the column with the counts.
             by_number = [str(number) for number in range(len(self.names))]
             rows_given = pa.Table.from_batches(self.parts)
             values = pa.table([canonical_values(column) for column in rows_given.columns], by_number)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 DELTA = "delta"
-"""The kind of a position in a Delta table. It states the table id, version, arrival, and versions too late for the landing."""
+"""The kind of a position in a Delta table. It states the table's id, version and arrival, and the versions that were too late
+for the landing."""
 
 
 def missing_source(name: str) -> SourceError:
@@ -52,9 +53,10 @@ def rows_changed(table: str, version: int, operation: str) -> DataError:
 
 @dataclass(frozen=True, slots=True)
 class NewEpochs:
-    """A job's output with its epochs that are published and not landed yet.
+    """A job's output, and those of its epochs that are published and not landed yet.
 
-    ``on_hold``: the name of the first run on hold; an empty text for none. The epochs of that run and of later runs are missing.
+    ``on_hold``: the name of the first run on hold; an empty text if there is none. The epochs of that run and of later runs
+    are not included.
     """
 
     job: str
@@ -75,26 +77,26 @@ class NewEpochs:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The key columns of the output without the bounds of windows; none if the last run does not state key columns."""
+        """The key columns of the output without the bounds of windows; empty if the last run does not state key columns."""
         keys = self.runs[-1].spec.binding.keys.get(self.target, ()) if self.epochs else ()
         return keys[:-2] if has_bounds(keys) else keys
 
     def is_newest(self, tables: Warehouse) -> bool:
-        """Return whether the job's ledger still is as when these epochs were found.
+        """Return whether the job's ledger has not changed since these epochs were found.
 
-        Otherwise another process, such as a `rewind`, has decided since, and may have published, so the output must be looked at
+        If it has changed, another process (for example a `rewind`) may have changed the output, so its state must be read
         again.
         """
         now = tables.state(self.job)
         return (now.ledger, now.rows) == (self.state.ledger, self.state.rows)
 
     def marked(self, schema: str) -> str:
-        """Return the schema of the table (Spark's JSON), with its columns of JSON text marked (`contracts.source_fields`)."""
+        """Return the schema of the table (Spark's JSON). Columns of JSON text are marked (`contracts.source_fields`)."""
         return marked(schema, [name for name, kind in self.table.columns if kind == "json"])
 
 
 def output_gone(table: str) -> SourceError:
-    """Return the error of an output whose table was written and is gone."""
+    """Return the error of an output whose table was written, but no longer exists."""
     return SourceError(
         "output-table-gone", "the table {table} is gone: run its job again, which creates it", table=table
     )
@@ -163,8 +165,8 @@ def _epochs_after(
 ) -> Iterator[ProducedEpoch]:
     """Yield the epochs of ``runs`` after the epoch ``landed``. ``ledger``: the identity of the job's ledger.
 
-    A run that seals its branch has one epoch more, in which operators hold no rows back. Raises `SourceError` (66) if the feed
-    of the job no longer has a landing of the last generation that a run has taken.
+    A run that ends its branch for good (`run --final`) has one epoch more, in which operators hold no rows back. Raises
+    `SourceError` (66) if the feed of the job no longer has a landing of the last generation that a run has processed.
     """
     watermarks: dict[tuple[str, int], Callable[[int], int]] = {}
     for run in runs[_at(runs, landed + 1) :]:
@@ -199,7 +201,7 @@ def _watermarks(tables: Warehouse, feed: str, generation: int) -> Callable[[int]
 
 
 def standing_landings(tables: Warehouse, feed: str, job: str) -> tuple[int, int]:
-    """Return how many of a feed's first landings contain only rows of runs that the job still has; and the number of landings.
+    """Return the number of a feed's first landings that contain only rows of runs which the job still has, and of all landings.
 
     The feed reads outputs of the job. Landings with rows of a run on hold are not counted, because only published runs count.
     """
@@ -233,16 +235,16 @@ def _at(runs: Sequence[CommittedRun], epoch: int) -> int:
 
 
 def _last(run: CommittedRun) -> int:
-    """Return the last epoch of a run. A run that seals its branch has one epoch after the epoch of its last landing."""
+    """Return the last epoch of a run. A run that ends its branch for good has one more epoch after that of its last landing."""
     return run.spec.input.last + 1 if run.spec.final else run.spec.input.last
 
 
 def _is_of(run: CommittedRun | None, ledger: str, position: Mapping[str, Any]) -> bool:
     """Return whether a position was landed from this run.
 
-    A reset begins another ledger, so the ledger is compared, too. The attempt that planned the run is compared, because a
-    ledger that was restored from an older copy reuses the numbers of the lost runs. Positions that an older version recorded
-    have no attempt.
+    A reset begins another ledger, so the identity of the ledger is compared. The attempt that planned the run is compared,
+    too, because a ledger that was replaced by an older copy reuses the numbers of the lost runs. Positions that an older
+    version recorded have no attempt.
     """
     if run is None or (run.spec.run, ledger) != (position["run"], position["ledger"]):
         return False

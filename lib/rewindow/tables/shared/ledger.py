@@ -1,7 +1,8 @@
 """Ledger rows as both adapters store them, and the states of jobs that are folded from ledger rows.
 
-A stored fold is a line of text and compressed bytes (ADR-127). The line contains the digest of the compressed bytes and their
-size before compression. Decompressed, they are a line of JSON (the head) and the lines of the fold.
+A stored fold is the state after a ledger's first rows. It is stored as a line of text and compressed bytes (ADR-127). The
+line contains the digest of the compressed bytes and their size before compression. The decompressed bytes are a line of JSON
+(the head) and the lines of the fold.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from rewindow.control.plan.stored_state import LAYOUT, state_lines, state_of
 from rewindow.errors import CheckpointError, InvariantError
 
 _WRITER = "_writer"
-"""The key under which a stored body has the token of the row's append.
+"""In a stored body, the key of the token of the row's append.
 
 Two writers may append equal rows with equal numbers. The token shows which of them succeeded.
 """
@@ -36,7 +37,7 @@ _DIGEST_BYTES = 16
 
 
 def dated(rows: Iterable[LedgerRow]) -> list[LedgerRow]:
-    """Return the rows. Rows without a time get the current time (`LedgerRow.recorded_at`)."""
+    """Return the rows with a time: a row without a time gets the current time (`LedgerRow.recorded_at`)."""
     now = now_ms()
     return [replace(row, recorded_at=row.recorded_at or now) for row in rows]
 
@@ -47,7 +48,7 @@ def now_ms() -> int:
 
 
 def check_numbered(name: str, rows: Sequence[LedgerRow]) -> None:
-    """Raise `InvariantError` (70) unless rows to append have consecutive numbers."""
+    """Raise `InvariantError` (70) if the rows to append do not have consecutive numbers."""
     numbers = [row.seq for row in rows]
     if not rows or numbers[0] < 1 or numbers != list(range(numbers[0], numbers[0] + len(rows))):
         raise InvariantError(
@@ -59,7 +60,7 @@ def check_numbered(name: str, rows: Sequence[LedgerRow]) -> None:
 
 
 def not_next(name: str, rows: int, row: int) -> InvariantError:
-    """Return the error of an append that begins with row number ``row``, although the ledger has ``rows`` rows."""
+    """Return the error of an append whose first row has the number ``row``, although the ledger has ``rows`` rows."""
     return InvariantError(
         "ledger-row-not-next",
         "ledger {name} has {rows} rows: {row} is not the next number",
@@ -82,7 +83,7 @@ def stored_body(body: Mapping[str, Any], token: str) -> str:
 def load_body(text: str, table: str) -> tuple[dict[str, Any], str]:
     """Return the body of a stored ledger row and the token of its append.
 
-    Raises `CheckpointError` (76) if it has another format or no token.
+    Raises `CheckpointError` (76) if the row has another format or no token.
     """
     body = load_stored(text, table)
     token = body.pop(_WRITER, None)
@@ -96,7 +97,7 @@ def load_body(text: str, table: str) -> tuple[dict[str, Any], str]:
 
 
 class Bodies:
-    """A parser of the bodies of a ledger's rows. A plan with the same binding as the plan before it shares the parsed binding."""
+    """A parser of the bodies of a ledger's rows. If a plan has the same binding as the previous plan, both share one object."""
 
     def __init__(self, table: str) -> None:
         """``table``: the name of the ledger in error messages."""
@@ -126,7 +127,7 @@ class Unpacked(NamedTuple):
 
 
 def packed(name: str, fold: StoredFold, more: Mapping[str, Any]) -> bytes:
-    """Return a stored fold of a ledger as bytes. ``more``: further values of its head, as JSON."""
+    """Return a ledger's stored state (fold) as bytes. ``more``: further values of its head, as JSON."""
     head = {"version": _VERSION, "name": name, "rows": fold.rows, "token": fold.token, **more}
     data = "\n".join((json.dumps(head), *fold.lines)).encode()
     body: bytes = pa.compress(data, codec=_CODEC, asbytes=True)
@@ -134,7 +135,7 @@ def packed(name: str, fold: StoredFold, more: Mapping[str, Any]) -> bytes:
 
 
 def unpacked(name: str, data: bytes, removal: str) -> Unpacked | None:
-    """Return the stored fold of a ledger; None if the bytes are damaged, of another ledger or of another version.
+    """Return a ledger's stored state (fold); None if the bytes are damaged, of another ledger or of another version.
 
     ``removal``: see `StoredFold`.
     """
@@ -157,7 +158,7 @@ def _digest_of(data: bytes) -> str:
 
 
 class JobStates:
-    """The states of jobs, folded from their ledgers. They are cached, so each call folds only the new rows of a ledger."""
+    """The states of jobs, folded from their ledgers. States are cached, so each call folds only the new rows of a ledger."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Sequence[LedgerRow], JobState]] = {}
@@ -188,22 +189,22 @@ class JobStates:
 
 
 class KeepsFold(Protocol):
-    """A ledger that stores the fold of its rows for later processes."""
+    """A ledger that stores the state after its first rows (the fold) for later processes."""
 
     def keep_fold(self, rows: int, lines: Sequence[str]) -> None:
-        """Store the fold of the first ``rows`` rows, given as lines."""
+        """Store the state after the first ``rows`` rows, given as lines."""
         ...
 
 
 def check_stored(name: str, rows: Sequence[LedgerRow]) -> None:
-    """Raise `InvariantError` (70) if the stored fold of a job's ledger differs from the fold of its rows. Reads all rows."""
+    """Raise `InvariantError` (70) if a job's stored state differs from that of its ledger's rows. Reads all rows."""
     stored, _ = known_part(rows)
     if stored is not None and state_of(stored.lines) != fold(rows[: stored.rows]):
         raise wrong_fold(name, stored)
 
 
 def wrong_fold(name: str, stored: StoredFold) -> InvariantError:
-    """Return the error of a stored fold that differs from the fold of the ledger's rows."""
+    """Return the error of a stored state that differs from the state that results from the ledger's rows."""
     return InvariantError(
         "ledger-fold-wrong",
         "the stored fold of the ledger of {name!r} is not the state that its first {rows} rows give. {removal}: "

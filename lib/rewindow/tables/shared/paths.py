@@ -72,7 +72,7 @@ def safe_name(name: str, kind: str) -> str:
 
 
 def _short_enough(name: str) -> str:
-    """Return the name of a folder unchanged. Raises `ConfigError` (78) if file systems do not take a name of that length."""
+    """Return the name of a folder unchanged. Raises `ConfigError` (78) if it is too long for a file system."""
     if len(name) > _MOST_CHARACTERS:
         raise ConfigError(
             "name-too-long",

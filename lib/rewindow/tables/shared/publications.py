@@ -15,7 +15,7 @@ from rewindow.errors import CheckpointError
 from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, QUARANTINE
 
 Reports = Callable[[CommittedRun], Sequence[TaskReport]]
-"""Reads a run's reports from the journal."""
+"""A function that reads a run's reports from the journal."""
 
 SHARED_TABLES: Mapping[str, str] = {METRICS: "job", QUARANTINE: "name", EXPECTATIONS: "job"}
 """Tables that several jobs write, each with the column that names the job or feed of a row."""
@@ -64,7 +64,7 @@ def _due(state: JobState, name: str, target: str, table: TableSpec) -> Due:
 
 
 def was_prepared(state: JobState, due: Due) -> bool:
-    """Return whether a committed run has written a table. If so, the table was created. If it is missing now, it was lost."""
+    """Return whether a committed run has written a table. Such a table was created; if it is missing now, it was lost."""
     return any(
         (table := run.spec.binding.tables.get(due.target)) is not None and table.path == due.table.path
         for run in state.committed
@@ -72,15 +72,15 @@ def was_prepared(state: JobState, due: Due) -> bool:
 
 
 def missing(due: Due, published: int) -> range:
-    """Return the ordinals of the publications that a table lacks, without publications before a restart.
+    """Return the ordinals of the publications that a table lacks. Those before a restart are left out.
 
-    ``published``: the ordinal of the last publication in the table's publication epoch; 0 for none.
+    ``published``: the ordinal of the last publication that the table has from the current publication epoch; 0 if none.
     """
     return range(max(published + 1, due.restart.ordinal, 1), len(due.publications) + 1)
 
 
 def net(publications: Sequence[Publication]) -> Publication:
-    """Combine several publications into one. It adds the runs that still have rows in the table after the last of them."""
+    """Combine several publications into one, which adds only the runs that still have rows after the last of them."""
     runs: dict[int, CommittedRun] = {}
     for publication in publications:
         for run in publication.removes:
@@ -160,7 +160,7 @@ def older_ledger(table: str, job: str, published: int, named: int) -> Checkpoint
 
 def due_rows(due: Due, published: int) -> Counter[int]:
     """Return how many rows of each run a table has after its first ``published`` publications."""
-    # The rows of outputs are counted before each run. Their stored counts save going through all publications.
+    # Before each run, the rows of outputs are counted. Because of the stored counts, this need not go through all publications.
     is_output = due.target.startswith(OUTPUT)
     stored, later = _stored(due.publications, published) if is_output else (None, due.publications[:published])
     rows = Counter(stored.rows(due.target) if stored else {})
@@ -174,12 +174,12 @@ def due_rows(due: Due, published: int) -> Counter[int]:
 
 
 def due_attempts(due: Due, published: int) -> frozenset[str]:
-    """Return the ids of the attempts that wrote a table's rows, as of its first ``published`` publications."""
+    """Return the ids of the attempts that wrote the rows which a table has after its first ``published`` publications."""
     return _attempts(*_stored(due.publications, published))
 
 
 def published_attempts(publications: Sequence[Publication]) -> frozenset[str]:
-    """Return the ids of the attempts that wrote a table's rows, as of its last publication."""
+    """Return the ids of the attempts that wrote the rows which a table has after its last publication."""
     return _attempts(*_stored(publications, len(publications)))
 
 

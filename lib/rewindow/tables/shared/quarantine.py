@@ -1,7 +1,7 @@
 """The selection of quarantine rows that a command reads, and the protocol by which an adapter returns rows.
 
-The quarantine also has rows of landings that a later generation of the feed has replaced. An adapter leaves them out. No column
-marks them, but the landing ledger states which rows each landing sent to the quarantine.
+The quarantine also has rows of landings that a later generation of the feed has replaced. An adapter leaves these rows out.
+No column marks them, but the landing ledger states which rows each landing sent to the quarantine.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import pyarrow as pa
 from rewindow.control.ingest.protocols import LostRows
 
 IN_ORDER = ("_run", "landing", "name", "topic", "partition", "offset", "timestamp")
-"""The columns by which rows are sorted for people: the rows of runs come first, run by run, then the rows of landings."""
+"""The columns by which rows are sorted for people: first the rows of runs, run by run, then the rows of landings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """A selection of quarantine rows: the rows that meet every given condition. Without conditions, all rows.
 
-    ``name``: the row is of this job or feed. ``is_landing``: a landing rejected the record. ``runs``, ``nodes``: one of these
-    dropped the record. ``times``: the first and the last timestamp. ``texts``: the record's JSON contains each of these texts.
+    A row meets a condition in these cases. ``name``: the row belongs to this job or feed. ``is_landing``: a landing rejected
+    the record. ``runs``, ``nodes``: one of these dropped the record. ``times``: the record's timestamp is between these two,
+    inclusive. ``texts``: the record's JSON contains all of these texts.
     """
 
     name: str | None = None
@@ -39,7 +40,7 @@ class Quarantine(Protocol):
 
     @property
     def lost(self) -> Sequence[LostRows]:
-        """What the last `batches` or `first` left out, because files of chosen rows are gone or damaged."""
+        """The rows that the last `batches` or `first` left out, because the files of chosen rows are gone or damaged."""
         ...
 
     @property
@@ -48,9 +49,9 @@ class Quarantine(Protocol):
         ...
 
     def batches(self, chosen: Chosen) -> Iterator[pa.Table]:
-        """Yield the chosen rows in the order in which they are stored. See `lost` for rows whose file is lost."""
+        """Yield the chosen rows in the order in which they are stored. Rows whose file is lost are left out; see `lost`."""
         ...
 
     def first(self, chosen: Chosen, limit: int, *, last: bool) -> tuple[int, pa.Table]:
-        """Return how many rows are chosen, and the first ``limit`` of them in the order `IN_ORDER`; with ``last``, the last."""
+        """Return the number of chosen rows, and the first (``last``: the last) ``limit`` of them in the order `IN_ORDER`."""
         ...

@@ -32,7 +32,7 @@ class StoreChange:
     """A key of a store whose value, in one partition, differs between two runs.
 
     ``before``, ``after``: the values after the two runs; None if the partition does not have the key. ``in_several``: whether
-    several partitions have this key, each with a value of its own. That is possible in the store of a processor.
+    several partitions have this key, each with its own value. This is possible only in the store of a processor.
     """
 
     key: Row
@@ -56,7 +56,7 @@ class Stores:
         self._binding = run.spec.binding
 
     def describe(self) -> list[Row]:
-        """Return for each store its number of entries, what a restore reads, the last run that changed it, and its columns."""
+        """Describe each store: its number of entries, what a restore reads, the last run that changed it, and its columns."""
         return [self._describe(store) for store in sorted(self._binding.stores)]
 
     def rows(self, store: str, where: Mapping[str, str] | None = None) -> pa.Table:
@@ -106,7 +106,7 @@ class Stores:
 
 
 def changes(before: pa.Table, second: pa.Table, keys: Sequence[str]) -> Iterator[StoreChange]:
-    """Yield the entries, in the order of keys and partitions, whose values differ between two states of a store."""
+    """Yield the entries whose values differ between two states of a store, in the order of keys and partitions."""
     old, new = _by_key(before, keys), _by_key(second, keys)
     entries = {**old, **new}
     copies = Counter(key for key, _partition in entries)
@@ -145,7 +145,7 @@ def export(rows: pa.Table, to: Path) -> None:
 
 
 def _by_key(rows: pa.Table, keys: Sequence[str]) -> dict[tuple[tuple[Any, ...], int], Row]:
-    """Return the values by pairs of key and partition, because the stores of several tasks may have the same key."""
+    """Return the values by (key, partition), because the stores of several tasks may have the same key."""
     values = {}
     for row in as_rows(rows):
         entry = tuple(row[name] for name in keys), row[PARTITION]

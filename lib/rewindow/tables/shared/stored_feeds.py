@@ -23,7 +23,7 @@ LOG_PARTITIONS = ("generation", "partition")
 def generations(
     appends: Iterable[Sequence[LedgerRow]], begun: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[Mapping[str, Any], list[list[Mapping[str, Any]]]]]:
-    """Yield pairs: the definition of a generation, and a list with the landing bodies of each of its appends.
+    """Yield pairs: a generation's definition, and a list that has the landing bodies of each of its appends.
 
     ``begun``: the definition of the generation that an earlier append began, if any.
     """
@@ -43,7 +43,7 @@ def generations(
 
 
 def first_above(timestamps: npt.NDArray[np.int64], file: HeldFile, offset: int, time_ms: int) -> int | None:
-    """Return the first offset of a landed file, from ``offset`` on, whose timestamp is above ``time_ms``, or None.
+    """Return the first offset in a landed file, from ``offset`` on, whose timestamp is above ``time_ms``; None if none is.
 
     ``timestamps``: the timestamps of all rows of the file.
     """
@@ -52,7 +52,7 @@ def first_above(timestamps: npt.NDArray[np.int64], file: HeldFile, offset: int, 
 
 
 class Feeds:
-    """Feeds, folded from their landing ledgers. They are cached, so each call folds only the new rows of a ledger."""
+    """Feeds, folded from their landing ledgers. Feeds are cached, so each call folds only the new rows of a ledger."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Sequence[LedgerRow], Feed | None]] = {}
@@ -95,7 +95,7 @@ def _landed(name: str, feed: Feed | None, home: str) -> Feed:
 
 
 def check_stored_feed(name: str, rows: Sequence[LedgerRow]) -> None:
-    """Raise `InvariantError` (70) if the stored fold of a landing ledger differs from the fold of its rows. Reads all rows."""
+    """Raise `InvariantError` (70) if a feed's stored state differs from that of its ledger's rows. Reads all rows."""
     stored, _ = known_part(rows)
     if stored is not None and _read(stored.lines) != _read(progress_lines(rows[: stored.rows])):
         raise wrong_fold(name, stored)

@@ -1,8 +1,8 @@
-"""The formats that a warehouse's stored rows state, and whether this version reads these formats. Nothing is changed.
+"""The formats that are stated in a warehouse's rows, and whether this version can read them. Nothing is changed.
 
-Each row of a ledger or journal states its format. From other tables, only files that a ledger names are read, so the format of
-the ledger applies to these files. A metrics table of format 1 is recognized by its columns. In a catalog, ledgers, journal and
-metrics are rows of one table, and each row states its format.
+Each row of a ledger or journal states its format. Of other tables, only files that a ledger names are read. The format of the
+ledger applies to these files, too. A metrics table of format 1 is recognized by its columns. In a catalog, ledgers, journal
+and metrics are rows of one table, and each row states its format.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OLDEST = 1
 
 
 class Fit(StrEnum):
-    """Whether this version reads a table, by the formats of its rows."""
+    """Whether this version can read a table, given the formats of its rows."""
 
     READ = "read as is"
     OLDER = "refused: written by an older version"

@@ -32,15 +32,15 @@ class Warehouse(Scratch, Protocol):
 
     @property
     def home(self) -> str:
-        """Where the ledgers are, for people."""
+        """Where the ledgers are, as messages show it."""
         ...
 
     def command(self, *, feed: str, job: str | None = None) -> AbstractContextManager[None]:
-        """Return the context manager of one landing or run. Inside it, ledger rows that were read may be reused."""
+        """Return the context manager of one landing or run. Inside it, ledger rows may be reused instead of read again."""
         ...
 
     def reading(self, feeds: Iterable[str], jobs: Iterable[str]) -> AbstractContextManager[None]:
-        """Return the context manager of a command that only reads these feeds and jobs. Inside it, read rows may be reused."""
+        """Return the context manager of a command that only reads these feeds and jobs. Inside it, rows may be reused."""
         ...
 
     def ledger_rows(self, job: str) -> Sequence[LedgerRow]:
@@ -68,7 +68,7 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def location_of(self, table: TableSpec) -> str:
-        """Return where a table is, for people."""
+        """Return where a table is, as messages show it."""
         ...
 
     def drift(self, job: str, state: JobState, branch: str) -> Sequence[Drift]:
@@ -88,11 +88,14 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def later_refusals(self, job: Job, state: JobState) -> LaterRefusals:
-        """Return the checks that a run makes outside planning, for commands that only plan."""
+        """Return the checks that a run makes before or after planning, for commands that only plan."""
         ...
 
     def stored_tables(self) -> list[StoredTable]:
-        """Return rewindow's own tables with the formats that their rows state. Reads every row of the ledgers and the journal."""
+        """Return rewindow's own tables, with the formats that are stated in their rows.
+
+        Reads every row of the ledgers and the journal.
+        """
         ...
 
     def measures(self, runs: Sequence[CommittedRun]) -> list[dict[str, Any]]:
@@ -124,7 +127,7 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def has_foreign_rows(self, table: TableSpec) -> bool:
-        """Return whether something other than a run wrote rows of an output. False if only reading rows would show that."""
+        """Return whether a writer other than a run wrote rows of an output; False if only reading the rows would tell."""
         ...
 
     def log_path(self, feed: str, topic: str) -> str:
@@ -132,7 +135,7 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def first_batches(self, feed: str, topic: str) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a log, beginning with its first file; no rows if reading takes longer than a small landing."""
+        """Yield the rows of a log, beginning with its first file; no rows if reading them takes longer than a small landing."""
         ...
 
     def only_spark_reads(self, feed: Feed, topic: str) -> str:
@@ -160,7 +163,7 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def restored(self, state: JobState, run: CommittedRun, store: str) -> tuple[int, int]:
-        """Return how many rows and bytes of a store's changelog a restore after a run reads."""
+        """Return how many rows and bytes of a store's changelog a restore of the state after a run reads."""
         ...
 
     def compare(
@@ -179,7 +182,7 @@ class Warehouse(Scratch, Protocol):
 
 
 class LaterRefusals(Protocol):
-    """The checks that a run makes outside planning. Each of them may refuse the run."""
+    """The checks that a run makes before or after planning. Each check may refuse the run."""
 
     def check_ledgers(self, branch: str) -> None:
         """Check that no table has publications that the ledgers of the job and its feed lack. Raises `CheckpointError` (76)."""
@@ -195,7 +198,10 @@ class LaterRefusals(Protocol):
 
 
 def check_not_deleted(job: str, branch: Branch, version_of: Callable[[TableSpec], int | None]) -> None:
-    """Raise `UsageError` (2) if `gc` has deleted an output of a dropped branch. Outputs without rows of its runs are ignored."""
+    """Raise `UsageError` (2) if `gc` has deleted an output of a dropped branch.
+
+    Outputs without rows of the branch's runs are ignored.
+    """
     if branch.standing is not Standing.DROPPED:
         return
     for target, table in branch.tables.items():

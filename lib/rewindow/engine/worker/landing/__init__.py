@@ -1,1 +1,1 @@
-"""Landing with Arrow: read a source's files, split their rows by partition, sort them, and write the log. No JVM."""
+"""Landing with Arrow: read a source's files, split their rows by partition, sort them, and write the log. Uses no JVM."""

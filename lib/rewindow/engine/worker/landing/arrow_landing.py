@@ -1,10 +1,10 @@
-"""The landing engine that reads sources with Arrow. If only Spark reads a source exactly, another engine lands it.
+"""The landing engine that reads sources with Arrow. A source that only Spark reads exactly is landed by another engine.
 
 A small landing runs in the process of the command, without a JVM. The two passes of a large landing run in the workers of a
 scheduler (Spark).
 
-`wrong_columns` checks the names of columns before anything is landed, and `expected_schema` returns the schema with which a job's
-code is checked then. Both do so only if they know the columns without Spark and without reading large files.
+Before anything is landed, `wrong_columns` checks the names of columns, and `expected_schema` returns the schema for the check
+of a job's code. Both give an answer only if neither Spark nor the reading of large files is needed to know the columns.
 """
 
 from __future__ import annotations
@@ -90,13 +90,14 @@ class ArrowLandingEngine:
         on_workers: OnWorkers | None = None,
         shared_folder: str | None = None,
     ) -> None:
-        """``schedule`` lands sources of more than ``most_rows`` rows. ``other`` returns the engine for all other sources.
+        """``schedule`` lands sources of more than ``most_rows`` rows.
 
-        ``on_workers`` tokenizes large text files in workers. Without it, this process tokenizes them. ``shared_folder`` is a
-        folder that workers on other machines can read and write.
+        ``other`` returns the engine for sources that Arrow cannot read. ``on_workers`` tokenizes large text files in workers.
+        If it is None, this process tokenizes them. ``shared_folder`` is a folder that workers on other machines can read and
+        write.
 
-        ``on_share`` is called with the share of the files that has been read, from 0 to 1. ``on_other`` is called with the reason
-        if a source is not landed in this process.
+        ``on_share`` gets the share of the files that has been read, from 0 to 1. If a source is not landed in this process,
+        ``on_other`` gets the reason.
         """
         self._on_share, self._on_other = on_share, on_other
         self._other, self._schedule, self._most_rows = other, schedule, most_rows
@@ -105,7 +106,7 @@ class ArrowLandingEngine:
 
     def look(self, spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
         """Compare a file source with its landed position (see `look_at_files`)."""
-        # Each call of `land` begins with `look`, so the files that an earlier call tokenized are dropped here.
+        # Each call of `land` begins with `look`. So the tokenized files of an earlier call are dropped here.
         self._texts.forget()
         return look_at_files(spec, position)
 
@@ -114,7 +115,7 @@ class ArrowLandingEngine:
         unchanged(look, spec)
 
     def wrong_columns(self, spec: LogSpec, look: SourceLook) -> RewindowError | None:
-        """Return the error for columns that the configuration names wrongly. Only headers and footers are read."""
+        """Return the error if the configuration names columns that do not exist. Only headers and footers are read."""
         return wrong_columns(spec, look, self._texts)
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
@@ -138,9 +139,9 @@ class ArrowLandingEngine:
             return self._left(spec, look, error).intervals(spec, columns, look, window, intervals)
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
-        """Return a mapping from each file with rows that arrived at ``until_ms`` or later to the first such arrival (epoch ms).
+        """Return the first arrival (epoch ms) at ``until_ms`` or later in each file, by file.
 
-        The statistics of most Parquet files suffice for this.
+        Files without such an arrival are left out. The statistics of most Parquet files suffice for this.
         """
         everything = replace(look, fresh=(), rest=(*look.rest, *look.fresh))
         try:
@@ -182,7 +183,10 @@ class ArrowLandingEngine:
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
 
     def _left(self, spec: LogSpec, look: SourceLook, error: UnsuitableError) -> LandingEngine:
-        """Return the other engine, for a source that Arrow cannot read because of ``error``. Raises as `check_for_spark`."""
+        """Return the other engine for a source that Arrow cannot read because of ``error``.
+
+        Raises the errors of `check_for_spark`.
+        """
         check_for_spark(spec, look, error)
         self._tell(spec, str(error))
         return self._other()
@@ -193,7 +197,7 @@ class ArrowLandingEngine:
             self._on_other(f"read {spec.source.name}: {why}")
 
     def _followed(self, portions: Sequence[Portion]) -> Iterator[Portion]:
-        """Yield portions. After each portion, report the share of portions that are done."""
+        """Yield portions. After each portion, report the finished share of all portions."""
         for done, portion in enumerate(portions, start=1):
             yield portion
             if self._on_share is not None:
@@ -219,12 +223,12 @@ class ArrowLandingEngine:
 def split(
     reader: RowReader, portions: Iterable[Portion], memory_bytes: int, folder: str, attempt: str
 ) -> Iterator[Run]:
-    """Write the due rows of some portions of a large landing to new runs in a folder: the first pass."""
+    """First pass of a large landing: sort the due rows of some portions, and write them to new files (runs) in a folder."""
     return write_runs(_due_chunks(reader, portions, memory_bytes), folder, attempt)
 
 
 def merge(write: LogWrite, runs: Sequence[Run], partitions: Iterable[int]) -> Iterator[Block]:
-    """Write some partitions of a log from the rows of all runs: the second pass. Raises as `write_log` does."""
+    """Second pass: write some partitions of a log from the rows of all runs. Raises the errors of `write_log`."""
     return write_log(write, _of_partitions(runs, partitions, row_order(write.spec, write.columns)))
 
 
@@ -242,7 +246,7 @@ def _of_partitions(runs: Sequence[Run], partitions: Iterable[int], names: Sequen
 
 
 def wrong_columns(spec: LogSpec, look: SourceLook, texts: TextFiles | None = None) -> RewindowError | None:
-    """Return the error for columns that the configuration names wrongly; None if there are none, or rows would have to be read.
+    """Return the error if the configuration names columns that do not exist; None if all exist, or if only rows would tell.
 
     Without ``texts``, JSON files are read only if they are small.
     """
@@ -254,7 +258,10 @@ def wrong_columns(spec: LogSpec, look: SourceLook, texts: TextFiles | None = Non
 
 
 def _names(spec: LogSpec, look: SourceLook, texts: TextFiles | None) -> Sequence[str] | None:
-    """Return the columns of all files; None if they are not certain. CSV columns are in the order of their first occurrence."""
+    """Return the names of the columns of all files; None if they are not certain.
+
+    CSV columns are in the order of their first occurrence.
+    """
     source, pieces = spec.source, (*look.rest, *look.fresh)
     if look.schema is not None or not pieces:
         return None
@@ -279,7 +286,7 @@ def _names(spec: LogSpec, look: SourceLook, texts: TextFiles | None) -> Sequence
 
 
 _UNSURE = "unsure"
-"""A type that is not certain."""
+"""The type of a column whose type is not certain."""
 
 
 _MOST_BYTES = 16 << 20
@@ -289,7 +296,7 @@ _MOST_BYTES = 16 << 20
 def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
     """Return the schema (Spark's JSON) of a source, with `_UNSURE` for uncertain types; None if the columns are unknown.
 
-    Raises a `RewindowError` for files that could not be landed.
+    Raises a `RewindowError` for files that cannot be landed.
     """
     source = spec.source
     if source.format not in TEXT_FORMATS:

@@ -1,9 +1,10 @@
-"""Open a source of Parquet files or a Delta table: decide whether Arrow lands it exactly as Spark would, and what has to be read.
+"""Open Parquet files or a Delta table: decide whether Arrow lands them exactly as Spark would, and what to read.
 
-Versions of Spark before 3.0 wrote Parquet files in another calendar. It is Julian before 1582-10-15, so the number of an earlier
-day means another date. Timestamps before 1900 also have other offsets of the zone, because Java's old classes knew no local mean
-time. The footer says which calendar a file has. Arrow would read early values of the old calendar as wrong days, so Spark reads
-files with such values. Later values mean the same in both calendars, so Arrow reads files without early values.
+Spark before 3.0 wrote Parquet files in another calendar, which is Julian before 1582-10-15. In this old calendar, the number
+of an earlier day means another date. Timestamps before 1900 differ as well, because Java's old classes knew no local mean
+time and so used other zone offsets. The footer says which calendar a file uses. Arrow would misread early values of the old
+calendar, so Spark reads files that may have them. Later values mean the same in both calendars, so Arrow reads all other
+files.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def check_for_spark(spec: LogSpec, look: SourceLook, error: UnsuitableError) -> 
                 schema = footer_of(piece.path).schema
             except UnsuitableError:
                 check_not_empty((piece,))
-                # Spark itself reports all other errors in the file.
+                # Spark itself reports all other errors in the file when it reads it.
                 check_whole(spec, piece.path)
             else:
                 check_nanoseconds(spec, piece.path, schema, str(error))
@@ -108,7 +109,7 @@ def open_source(
 def _readable(
     spec: LogSpec, pieces: Sequence[Piece], is_needed: Callable[[str], bool]
 ) -> Iterator[tuple[str, pq.FileMetaData]]:
-    """Yield the names and footers of files.
+    """Yield the name and the footer of each file.
 
     Raises `SourceError` (66) for a needed column of a type that no reader supports, or two columns with one name.
     """
@@ -211,7 +212,7 @@ def _portion(reader: RowReader, due: Portion, piece: Piece, look: SourceLook) ->
 
 
 def _is_over(reader: RowReader, due: Portion, footer: pq.FileMetaData, number: int) -> bool:
-    """Return whether all rows of a row group arrived before the due rows, so that it need not be read again."""
+    """Return whether all rows of a row group arrived before the due rows. Such a row group is not read again."""
     if due.from_ms is None or due.with_unknown:
         return False
     last = reader.latest(due.piece, footer.row_group(number))

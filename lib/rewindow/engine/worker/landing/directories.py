@@ -1,6 +1,6 @@
 """Columns in the names of a Parquet source's directories (``date=2026-01-31``), with the types that Spark infers.
 
-There is one difference: codes like ``1D``, which Spark takes for numbers, are texts here.
+There is one exception: Spark reads codes like ``1D`` as numbers, but here they are texts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rewindow.engine.worker.landing.source_types import INTEGERS, UnsuitableErro
 from rewindow.errors import SourceError
 
 Values = tuple[tuple[str, str | None], ...]
-"""A pair (column, text or None for null) for each directory of a path, outermost directory first."""
+"""A pair (column, text) for each directory of a path, outermost directory first. A text of None means null."""
 
 DIRECTORY_TYPES = frozenset({*INTEGERS, "string", "date", "boolean"})
 """Types that Arrow reads from texts as Spark does."""
@@ -28,14 +28,14 @@ _NEARLY_A_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 _WORD = re.compile(r"(?!T\d)[A-Za-z].*", re.DOTALL)
 """Matches texts that are certainly neither a number nor a date, because they begin with a letter. ``T10`` may be a time."""
 _OF_JAVA = re.compile(r"[0-9.][dDfF]\s*$|0[xX]")
-"""Matches texts that Spark takes for numbers (``7D`` and ``7F`` for 7, ``0x1p3`` for 8), although they may be codes."""
+"""Matches texts that may be codes, although Spark reads them as numbers (``7D`` and ``7F`` as 7, ``0x1p3`` as 8)."""
 _NO_WORDS = frozenset({"nan", "infinity", "epoch", "now", "today", "tomorrow", "yesterday"})
 
 
 def directory_values(path: str, base: str | None) -> Values:
-    """Return the columns in the names of a path's directories below ``base``; an empty tuple without ``base``.
+    """Return the columns and texts in the names of a path's directories below ``base``; an empty tuple without ``base``.
 
-    Raises `UnsuitableError` if the name of a directory has no column.
+    Raises `UnsuitableError` for a directory that is not named ``column=text``.
     """
     if base is None or not path.startswith(f"{base}/"):
         return ()
@@ -61,7 +61,7 @@ def directory_types(pieces: Sequence[Piece], base: str | None) -> dict[str, str]
 
 
 def text_directories(pieces: Sequence[Piece], base: str | None) -> frozenset[str]:
-    """Return the columns in the names of directories that are certainly texts."""
+    """Return the columns in the names of directories whose type is certainly text."""
     try:
         return frozenset(name for name, kind in directory_types(pieces, base).items() if kind == "string")
     except UnsuitableError:
@@ -71,7 +71,7 @@ def text_directories(pieces: Sequence[Piece], base: str | None) -> frozenset[str
 def check_values(spec: LogSpec, values: Values, types: dict[str, str]) -> None:
     """Check that the texts of needed columns are values of the columns' types.
 
-    Raises `SourceError` (66) for a text that is not, and `UnsuitableError` for a text that only Spark reads.
+    Raises `SourceError` (66) for a text that is no value of its type, and `UnsuitableError` for a text that only Spark reads.
     """
     for name, text in values:
         kind = types.get(name)

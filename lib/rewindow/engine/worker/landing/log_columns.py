@@ -28,7 +28,7 @@ _SHOWN: Mapping[str, str] = {"byte": "tinyint", "short": "smallint", "integer": 
 
 
 def landed_type(source_type: Any) -> str:
-    """Return the column type of a log for a type of Spark's schema JSON, which is a name or, if nested, an object."""
+    """Return the type of a log's column for a type in Spark's schema JSON. There, a type is a name or, if nested, an object."""
     if not isinstance(source_type, str):
         return "json"
     if source_type.startswith(("char", "varchar")):
@@ -37,7 +37,7 @@ def landed_type(source_type: Any) -> str:
 
 
 def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict[str, tuple[tuple[str, ...], Any]]:
-    """Return a mapping from a column's name after the renames of ``columns:`` to its path in the source and its type.
+    """Return the source's columns: the name after the renames of ``columns:``, mapped to its path in the source and its type.
 
     A path has a single item, unless ``columns:`` names a nested field. Raises `ConfigError` (78) for a renamed column that does
     not exist, or two columns with one name.
@@ -135,9 +135,9 @@ def log_columns(spec: LogSpec, schema: str) -> LogColumns:
 
 
 def missing_columns(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:
-    """Return the error for configured columns that the source lacks; None if it lacks none. ``names``: the source's columns.
+    """Return the error for configured columns that the source lacks; None if it has all. ``names``: the source's columns.
 
-    A nested field does not count as missing if the source has its outermost column.
+    A nested field counts as present if the source has its outermost column.
     """
     renames, maybe = spec.renames or {}, nested_renames(spec, names)
     wrong = [(name, "columns") for name in sorted(set(renames) - {*names, *maybe})]
@@ -148,7 +148,7 @@ def missing_columns(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:
 
 
 def _roles(spec: LogSpec) -> dict[str, Sequence[str]]:
-    """Return a mapping from each setting that names columns to these columns."""
+    """Return, for each setting that names columns, the columns that it names."""
     return {
         "key": spec.key,
         "order": spec.order,
@@ -212,9 +212,9 @@ def unknown_column(spec: LogSpec, name: str, role: str, *, names: Sequence[str])
 
 
 def _hint(spec: LogSpec, missing: Sequence[str], names: Sequence[str]) -> str:
-    """Return a hint at the probable mistake, for a message; an empty text if there is none.
+    """Return a hint at the probable mistake, for a message; an empty text if no mistake is probable.
 
-    Columns may have another separator, several columns may have the same name, or a name may be misspelled.
+    The mistakes are another separator of columns, several columns with the same name, and a misspelled name.
     """
     separator = separator_in(names)
     if spec.source.format == "csv" and separator is not None:

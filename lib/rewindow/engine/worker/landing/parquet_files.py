@@ -1,7 +1,7 @@
-"""What a Parquet file's footer says: whether the file is whole and can be read, and whether its columns have the wanted types.
+"""What a Parquet file's footer says: is the file whole and readable, and do its columns have the wanted types?
 
-Spark reports a bad type only when it reads the file. Times without a zone it reads as times with a zone, without any error. So
-files with unsuitable types are refused before Spark reads them. Arrow reads the rows of suitable files.
+Spark reports a bad type only when it reads the file. It reads times without a zone as times with a zone, without any error.
+So files with unsuitable types are refused before Spark reads them. Arrow reads the rows of suitable files.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _READ_BYTES = 32 << 20
 _CODED = frozenset({"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"})
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
 _SIGNATURE_BYTES = 28
-"""The bytes of the signature that follows the footer if a file's columns are encrypted, but its footer is not."""
+"""The size in bytes of the signature after the footer. A file has one if its columns are encrypted, but its footer is not."""
 _PANDAS = ': pandas writes whole numbers with a null as DOUBLE, unless they have its nullable type, `astype("Int64")`'
 _UNSIGNED_DIGITS = 20
-"""The digits of an unsigned BIGINT, which Spark reads as DECIMAL(20,0)."""
+"""The number of digits of an unsigned BIGINT, which Spark reads as DECIMAL(20,0)."""
 _FROM_DATE, _TEXTS = ("date", "timestamp_ntz"), ("string", "binary")
 
 _VERSION, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacyDateTime"
 _GREGORIAN_DAY = -141_427
 """1582-10-15 in days since 1970."""
 _STANDARD_TIME_S = -2_208_988_800
-"""1900-01-01 in seconds since 1970. Spark converts earlier timestamps of the old calendar."""
+"""1900-01-01 in seconds since 1970. Spark converts timestamps of the old calendar that are earlier."""
 _PER_SECOND = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
 
 
@@ -77,7 +77,7 @@ def check_types(spec: LogSpec, path: str, schema: pq.ParquetSchema, wanted: Mapp
 
 
 def footer_of(path: str) -> pq.FileMetaData:
-    """Return a file's footer. Raises `UnsuitableError` if it cannot be read, because Spark then reports what is wrong.
+    """Return a file's footer. Raises `UnsuitableError` for a footer that cannot be read; Spark then reports what is wrong.
 
     Raises `SourceError` (66) if the file is encrypted, because Arrow ends the process when it reads an encrypted column.
     """
@@ -151,7 +151,7 @@ def column_repeated(spec: LogSpec, file: str, name: str, count: int) -> SourceEr
 
 
 def _other_type(spec: LogSpec, column: pq.ColumnSchema, wanted: str) -> str | None:
-    """Return the type of a column if it cannot be read as the wanted type; otherwise None."""
+    """Return the type that a column has, if it cannot be read as the wanted type; otherwise None."""
     stored = type_name(column)
     if stored is None:
         logical = json.loads(column.logical_type.to_json())
@@ -179,10 +179,10 @@ def _converts(stored: str, wanted: str) -> bool:
 
 @contextmanager
 def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file. The columns ``coded`` are read dictionary-encoded, if Arrow can do so.
+    """Open a Parquet file. Columns in ``coded`` are read dictionary-encoded if Arrow can do so.
 
-    If the file cannot be opened, or cannot be read within the block, raises `UnsuitableError` if it needs something that Arrow
-    lacks, and otherwise `StorageError` (74).
+    If the file cannot be opened, or cannot be read within the block, this raises an error: `UnsuitableError` if the file
+    needs a feature that Arrow lacks, otherwise `StorageError` (74).
     """
     try:
         system, location = filesystem_of(path)
@@ -209,7 +209,7 @@ def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFil
 def _is_coded(footer: pq.FileMetaData, name: str) -> bool:
     """Return whether Arrow can read a column dictionary-encoded.
 
-    It cannot if a page has a DELTA or another unfit encoding.
+    Arrow cannot do so if a page has DELTA or another encoding without a dictionary.
     """
     index = next((index for index in range(footer.num_columns) if footer.schema.column(index).path == name), None)
     groups = map(footer.row_group, range(footer.num_row_groups))
@@ -220,7 +220,7 @@ def stored_batches(
     piece: Piece, row_groups: Sequence[int], names: set[str], coded: Sequence[str]
 ) -> Iterator[tuple[pa.RecordBatch, int]]:
     """Yield batches of some row groups of a Parquet file, each with the number of rows that precede it in the file."""
-    # If a column's values are outside of the file, the column is not read, because the file may have another column of this name.
+    # If a column's values are not in the file, the column is not read: the file may have another column of the same name.
     outside = dict(piece.values)
     with open_parquet(piece.path, [name for name in coded if name not in outside]) as file:
         stored = [name for name in file.schema_arrow.names if name in names and name not in outside]
@@ -237,7 +237,7 @@ def stored_batches(
 class StoredRows:
     """A batch of a Parquet file.
 
-    It also has columns whose values are in the table's metadata or in the names of directories.
+    Besides the columns of the file, it has those whose values are in the table's metadata or in the names of directories.
     """
 
     def __init__(self, batch: pa.RecordBatch, piece: Piece, types: Mapping[str, str]) -> None:
@@ -265,7 +265,7 @@ class StoredRows:
         try:
             return column if column.type == kind else column.cast(kind)
         except pa.ArrowInvalid as error:
-            # The values are milliseconds whose microseconds exceed 64 bits. Spark cannot read them either.
+            # The values are milliseconds that exceed 64 bits when converted to microseconds. Spark cannot read them either.
             raise BadRowsError(
                 "parquet-value-too-large",
                 "{file} has a value in {column} that does not fit into {type} ({reason}). Nothing was "
@@ -284,7 +284,7 @@ class StoredRows:
 
 @contextmanager
 def naming_large(path: str) -> Iterator[None]:
-    """Name the file in the error if its rows do not fit into memory. Even a small file may have a few values of gigabytes."""
+    """If the rows of a file do not fit into memory, name the file in the error. Even small files may have huge values."""
     try:
         yield
     except MemoryError as error:
@@ -298,7 +298,7 @@ def naming_large(path: str) -> Iterator[None]:
 
 
 def check_calendar(path: str, footer: pq.FileMetaData, columns: Collection[str]) -> None:
-    """Raise `UnsuitableError` for a file in the old calendar that may have early values in one of ``columns``."""
+    """Raise `UnsuitableError` if a file uses the old calendar and may have early values in one of ``columns``."""
     if not _is_legacy(footer):
         return
     for index in range(footer.num_columns):
@@ -311,9 +311,9 @@ def check_calendar(path: str, footer: pq.FileMetaData, columns: Collection[str])
 
 
 def _is_legacy(footer: pq.FileMetaData) -> bool:
-    """Return whether a file is in the old calendar.
+    """Return whether a file uses the old calendar.
 
-    As in Spark, the writer's version or the key of the legacy mode decides.
+    As in Spark, this follows from the version of the writer, or from the metadata key of the legacy mode.
     """
     stated = footer.metadata or {}
     version = [int(part) for part in stated.get(_VERSION, b"").decode().split(".")[:1] if part.isdigit()]

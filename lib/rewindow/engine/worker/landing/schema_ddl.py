@@ -1,4 +1,4 @@
-"""The DDL in which ``schema:`` declares the fields of a source (``id BIGINT, at TIMESTAMP``), parsed into Spark's JSON."""
+"""The DDL text of ``schema:``, which declares a source's fields (``id BIGINT, at TIMESTAMP``), parsed into Spark's JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def declared_schema(spec: LogSpec, ddl: str) -> str:
 
 
 def declared_columns(spec: LogSpec, ddl: str) -> dict[str, Any]:
-    """Return the columns of a DDL text with their types. Raises as `declared_schema`."""
+    """Return the columns of a DDL text with their types. Raises the errors of `declared_schema`."""
     return {field["name"]: field["type"] for field in json.loads(declared_schema(spec, ddl))["fields"]}
 
 

@@ -1,11 +1,11 @@
 """The rows of a landing: their columns, their order, and how to sort more rows than fit into memory.
 
-Chunks of rows are sorted and written to files as *runs*, and the runs are merged into sorted batches. In a run, each partition
-has a range of batches. Merging keeps one batch of each run in memory. The order is Spark's: nulls come first, texts are in the
-order of their UTF-8 bytes, and NaN is last.
+Chunks of rows are sorted and written to files as *runs*, and the runs are merged into sorted batches. In a run, each
+partition is a range of batches. Merging keeps one batch of each run in memory. The order is Spark's: nulls come first, texts
+are in the order of their UTF-8 bytes, and NaN is last.
 
-Rows mostly arrive in order, and few rows have equal values in the first columns. So a column is compared only in rows that are
-equal in all columns before it.
+Most rows arrive in order, and few rows have equal values in the first columns. So rows are compared by a column only if they
+are equal in all columns before it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from rewindow.engine.worker.text.pages import not_read_back, not_written
 from rewindow.storage.locations import filesystem_of
 
 PARTITION, ARRIVED, TIMESTAMP, FAULT = "_partition", "_arrival", "_timestamp", "_fault"
-"""The columns of incoming batches besides keys and values. A fault is the reason why a row cannot be landed, or null."""
+"""The columns of incoming batches, except keys and values. A fault is the reason why a row cannot be landed; null if it can."""
 FILE, ROW = "_file", "_row"
-"""The columns of incoming batches in file order (`FILE_ORDER`): a number that sorts as the name of the file, and the row's
-number."""
+"""The columns of incoming batches that are landed in file order (`FILE_ORDER`): the file's number, which sorts as the file's
+name, and the row's number."""
 NO_TIME = "_no_time"
-"""An optional column for timestamps that are text. It has each text that is not a valid time, and null in other rows."""
+"""An optional column, for timestamps that are texts. It contains the texts that are not valid times; other rows have null."""
 _Longs = npt.NDArray[np.int64]
 
 
@@ -52,7 +52,7 @@ def longs(column: pa.Array, null: int) -> _Longs:
 
 
 def cut(rows: pa.RecordBatch, *names: str) -> Iterator[pa.RecordBatch]:
-    """Cut a batch wherever one of the named columns of integers changes; yield the parts in order."""
+    """Cut a batch wherever the value of one of some integer columns changes; yield the parts in order."""
     columns = [longs(rows.column(name).cast(pa.int64()), -FAR) for name in names]
     changes = np.logical_or.reduce([np.diff(column) != 0 for column in columns])
     for start, end in pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), rows.num_rows]):
@@ -72,10 +72,10 @@ _ABANDONED_S = 86_400
 
 @contextmanager
 def shared_folder(root: str) -> Iterator[str]:
-    """Yield a new folder for temporary files in ``root``, which other machines reach, and remove it afterwards.
+    """Yield a new folder for temporary files, and remove it afterwards. It is in ``root``, which other machines can access.
 
-    If the process is killed, a later landing removes the folder once it is a day old. A younger folder stays, because a process
-    on another machine may still use it.
+    If the process is killed, the folder stays, and a later landing removes it. A folder that is less than a day old is not
+    removed, because a process on another machine may still use it.
     """
     system, location = filesystem_of(root)
     system.create_dir(location, recursive=True)
@@ -94,9 +94,9 @@ def shared_folder(root: str) -> Iterator[str]:
 
 
 _SHARE = 7
-"""A chunk of rows takes the memory divided by this number, because concatenating and sorting copy the chunk."""
+"""The memory is divided by this number to get the size of a chunk of rows, because concatenating and sorting copy the chunk."""
 _BATCH_ROWS = 32 * 1024
-"""Rows per batch of a run. A merge holds one batch of each run in memory."""
+"""The number of rows in a batch of a run. A merge keeps one batch of each run in memory."""
 _LEAST = np.iinfo(np.int64).min
 _SMALL = np.iinfo(np.int16).max
 
@@ -104,8 +104,8 @@ _SMALL = np.iinfo(np.int16).max
 def row_order(spec: LogSpec, columns: LogColumns) -> list[str]:
     """Return the columns that decide the order of rows.
 
-    These are partition, arrival, the declared columns, timestamp, all other landed columns, and fault (ADR-136). In file order,
-    they are partition, arrival, file and row.
+    They are partition, arrival, the declared columns, timestamp, all other landed columns, and fault (ADR-136). For a log in
+    file order, they are partition, arrival, file and row.
     """
     if spec.in_file_order:
         return [PARTITION, ARRIVED, FILE, ROW]
@@ -133,12 +133,12 @@ def sorted_chunks(
 
 def write_runs(chunks: Iterable[pa.RecordBatch], folder: str, attempt: str) -> Iterator[Run]:
     """Write sorted chunks to new runs in a folder."""
-    # `map` is used because the variable of a loop would keep a chunk in memory while the next chunk is made.
+    # `map` is used because a loop's variable would keep the previous chunk in memory while the next one is made.
     return map(partial(write_run, folder, attempt), chunks)
 
 
 def released(head: deque[pa.RecordBatch], others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the chunks of ``head`` and then of ``others``. A chunk that was yielded is no longer kept in memory."""
+    """Yield the chunks of ``head``, then those of ``others``. A chunk is dropped from memory once the next one is requested."""
     while head:
         yield head.popleft()
     yield from others
@@ -188,8 +188,8 @@ def merged(runs: Sequence[Iterable[pa.RecordBatch]], names: Sequence[str]) -> It
     """Yield the rows of all runs, sorted by the named columns. Each run is sorted by these columns and has no empty batch."""
     cursors = [cursor for run in runs if (cursor := _Cursor(iter(run), names)).rows is not None]
     while len(cursors) > 1:
-        # All rows up to `limit`, the smallest last row of the current batches, are in these batches: a later batch of a run has
-        # only rows that follow.
+        # `limit` is the smallest last row of the current batches. All rows up to `limit` are in these batches, because later
+        # batches only have rows that follow.
         limit = min(cursor.last for cursor in cursors)
         taken = [cursor.take_through(limit) for cursor in cursors if cursor.first <= limit]
         cursors = [cursor for cursor in cursors if cursor.rows is not None]
@@ -205,12 +205,12 @@ def sorted_rows(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
 
 
 def order_of(columns: Sequence[pa.Array]) -> _Longs | None:
-    """Return the row numbers, sorted by the columns; None if the rows are sorted. Equal rows keep their order."""
+    """Return the row numbers in the order of the columns' values; None if the rows are sorted. Equal rows keep their order."""
     rows = len(columns[0])
     order: _Longs | None = None
     equal = np.arange(rows)
-    """The positions, ascending, of rows that equal a neighbour in all columns so far. Equal rows have the same number in
-    `groups`."""
+    """The positions, ascending, of rows that equal a neighbour in all columns compared so far. In `groups`, equal rows have
+    the same number."""
     groups = np.zeros(rows, dtype=np.int64)
     for column in columns:
         if len(equal) < 2:
@@ -231,7 +231,7 @@ def order_of(columns: Sequence[pa.Array]) -> _Longs | None:
 
 
 def sort_key(row: Sequence[Any]) -> tuple[Any, ...]:
-    """Return a sort key for a row, whose order is that of `order_of`. ``row`` has a Python value for each column."""
+    """Return a key that sorts a row as `order_of` does. ``row`` has a Python value for each column."""
     return tuple((0,) if value is None else (2,) if _is_nan(value) else (1, value) for value in row)
 
 
@@ -240,7 +240,7 @@ def _sorted(chunk: list[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch
     rows = pa.concat_batches(chunk)
     # The batches are dropped now, because sorting needs memory for a further copy.
     chunk.clear()
-    # Otherwise Arrow's pool would keep the memory of the dropped batches, and have twice as much memory as is in use.
+    # Otherwise Arrow's pool would keep the memory of the dropped batches, and so hold twice the memory that is in use.
     pa.default_memory_pool().release_unused()
     return sorted_rows(rows, names)
 
@@ -264,9 +264,10 @@ def _write(path: str, rows: pa.RecordBatch) -> dict[int, tuple[int, int]]:
 
 
 class _Cursor:
-    """A run that is being merged: its current batch (None at the end), and the sort keys of the batch's first and last rows.
+    """A run during a merge: its current batch (None at the end), and the sort keys of that batch's first and last rows.
 
-    Rows mostly arrive in order, so most runs have no rows up to a limit. The first key is enough to see this.
+    Most rows arrive in order, so most runs have no rows up to a merge's limit. The key of the first row is enough to see
+    this.
     """
 
     def __init__(self, batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> None:
@@ -277,7 +278,7 @@ class _Cursor:
         self._next()
 
     def take_through(self, limit: tuple[Any, ...]) -> pa.RecordBatch:
-        """Remove the rows up to and including ``limit`` from the current batch, and return them. There is at least one."""
+        """Remove the rows up to and including ``limit`` from the current batch and return them: at least one row."""
         rows = self.rows
         assert rows is not None  # noqa: S101 - `merged` drops cursors at their end
         if self.last <= limit:
@@ -315,7 +316,7 @@ def _is_nan(value: Any) -> bool:
 
 
 def _positions_of(groups: _Longs, ranks: _Longs) -> _Longs | None:
-    """Return the positions that sort the ranks within each group; None if the ranks are sorted. ``groups`` is ascending."""
+    """Return the positions that sort the ranks within each group; None if they are sorted. ``groups`` is ascending."""
     if bool(((ranks[1:] >= ranks[:-1]) | (groups[1:] > groups[:-1])).all()):
         return None
     if groups[0] != groups[-1]:

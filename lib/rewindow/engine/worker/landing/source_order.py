@@ -38,7 +38,8 @@ from rewindow.streams.record import UNKNOWN
 
 _SOURCE, _OFFSET = map(order_name, OUTPUT_ORDER)
 _STREAM_TIME = "_stream_time"
-"""A column with the largest time so far of a row's key in its source partition, among the rows of one log partition."""
+"""A column of a row's stream time: the largest time so far of the row's key in its source partition, among the rows of one
+log partition."""
 _ORDER = (_STREAM_TIME, _SOURCE, _OFFSET)
 _Longs = npt.NDArray[np.int64]
 _Words = npt.NDArray[np.uint64]
@@ -49,8 +50,8 @@ def interleaved(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[
     """Yield the rows of each partition and epoch in the order of stream time, source partition and offset.
 
     ``batches`` are sorted by partition, epoch, source partition and offset. The rows of a key in one source partition keep
-    their order. The stream time of a row is the largest time so far of its key, so it never decreases in this order. A row is
-    therefore late only if an earlier row of its own key makes it late.
+    their order. The stream time of a row is the largest time so far of its key. Stream time never decreases in this order, so
+    a row is late only if an earlier row of its own key makes it late.
     """
     parts = chain.from_iterable(cut(batch, PARTITION, ARRIVED) for batch in batches)
     for (partition, _), group in groupby(parts, key=_group_of):
@@ -121,7 +122,7 @@ def _group_of(rows: pa.RecordBatch) -> tuple[int, int]:
 
 
 class _KeyTimes:
-    """The largest time so far of each key. A key is represented by its 64-bit hash, so each key takes 16 bytes."""
+    """The largest time so far of each key. A key is represented by its 64-bit hash, so an entry takes 16 bytes."""
 
     def __init__(self) -> None:
         """Begin without rows."""
@@ -129,7 +130,7 @@ class _KeyTimes:
         self._latest = np.empty(0, dtype=np.int64)
 
     def add(self, hashes: _Words, times: _Longs) -> _Longs:
-        """Add rows in order (at least one). Return the largest time of each row's key, up to and including that row."""
+        """Add rows in order (at least one). Return, for each row, the largest time of its key up to and including that row."""
         order = np.argsort(hashes, kind="stable")
         hashes = hashes[order]
         is_first = np.concatenate(([True], hashes[1:] != hashes[:-1]))
@@ -156,7 +157,7 @@ class _KeyTimes:
 
 
 def _largest_so_far(numbers: _Longs, times: _Longs) -> _Longs:
-    """Return for each row the largest time so far in its group. ``numbers`` are the groups' numbers, ascending from 0."""
+    """Return for each row the largest time so far in its group. ``numbers`` has each row's group: numbers from 0, ascending."""
     values, ranks = np.unique(times, return_inverse=True)
     base = numbers * len(values)
     largest: _Longs = values[np.maximum.accumulate(base + ranks) - base]

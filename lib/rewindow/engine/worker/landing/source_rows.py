@@ -1,8 +1,8 @@
 """The due rows of a source's files, read with Arrow, as the columns that the log writer expects.
 
-A row is *due* if the landing in progress takes it. The partition of a row is the CRC-32 of its key's bytes, modulo the number of
-partitions (ADR-4). Each distinct key of a batch is encoded and hashed once (`streams.serde.key_bytes`). The batches of a source
-mostly have the same keys, so the partitions of keys are cached for the next batch.
+A row is *due* if the landing in progress is to land it. The partition of a row is the CRC-32 of its key's bytes, modulo the
+number of partitions (ADR-4). Each distinct key of a batch is encoded and hashed once (`streams.serde.key_bytes`). The batches
+of a source mostly have the same keys, so the partitions of a batch's keys are cached for the next batch.
 """
 
 from __future__ import annotations
@@ -45,11 +45,12 @@ from rewindow.streams.serde.key_bytes import encode_key
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """Some row groups of a file, or a page of a text file. Their rows that arrived in ``[from_ms, until_ms)`` are due.
+    """A unit of reading: some row groups of a file, or a page of a text file.
 
-    If a bound is None, there is no bound. ``with_unknown`` says whether rows without an arrival are due. ``first_line`` is the
-    number of lines in the file before the part that has this page. ``first_row`` is the number of rows in the file before this
-    page. ``file`` is the number of the file among all files of the source, in the order of their names.
+    Rows of the portion that arrived in ``[from_ms, until_ms)`` are due. A bound of None leaves that side open.
+    ``with_unknown``: whether rows without an arrival are due, too. ``file`` is the index of the file among the source's
+    files, sorted by name. ``first_row`` is the number of rows in the file before this page. A large text file is read in
+    parts of several pages. ``first_line`` is the number of lines in the file before the part that contains this page.
     """
 
     piece: Piece
@@ -76,8 +77,9 @@ class Portion:
 class RowReader:
     """A reader of a log's source, which also converts the rows.
 
-    ``types`` maps the source's columns to their types, by Spark's names. For text files, it also has the paths of fields in
-    objects, and the type of a nested value is an object. ``needs_arrival``: whether a row without an arrival is faulty.
+    ``types`` maps the source's columns to the names that Spark has for their types. For text files, it also has the paths of
+    fields in objects, and the type of a nested value is an object. ``needs_arrival``: whether a row without an arrival is
+    faulty.
     """
 
     spec: LogSpec
@@ -113,9 +115,9 @@ class RowReader:
                     yield from self._converted(rows.filter(due), arrived.filter(due), faults.filter(due), file_order)
 
     def arrivals(self, portion: Portion) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """Yield the arrivals of the due rows of a portion (epoch ms), and the faults of these rows.
+        """Yield pairs (arrivals, faults) of the due rows of a portion. Arrivals are epoch milliseconds.
 
-        Reads only the column of arrivals of Parquet files.
+        Of a Parquet file, only the column of arrivals is read.
         """
         name = self.spec.arrived_at
         with self._naming():
@@ -138,11 +140,14 @@ class RowReader:
         return self._time(batch, name)
 
     def latest(self, piece: Piece, group: pq.RowGroupMetaData) -> int | None:
-        """Return a time (epoch ms) that no arrival in a row group of a file exceeds.
+        """Return an upper bound (epoch ms) of the arrivals in a row group of a file; None if its statistics give no bound.
 
-        Returns None if the row group's statistics give no such time. That is so if the column of arrivals is in the names of
-        directories or in the table's metadata, if its type is neither a whole number nor a time, or if its maximum is in another
-        unit or beyond the year 9999, which Python cannot represent.
+        The statistics give no bound in these cases:
+
+        * The arrivals come from the names of directories or from the table's metadata.
+        * The column of arrivals has neither an integer type nor a time type.
+        * The largest arrival is an integer in another unit than milliseconds.
+        * The largest arrival is beyond the year 9999, which Python cannot represent.
         """
         source = self.sources[self.spec.arrived_at] if self.spec.arrived_at else None
         if source is None or source in dict(piece.values) or self.types[source] not in (*INTEGERS, *TIMES):
@@ -171,7 +176,7 @@ class RowReader:
         return {FILE: pa.repeat(pa.scalar(portion.file, pa.int64()), rows), ROW: numbers}
 
     def _found(self, portion: Portion, names: set[str]) -> Iterator[tuple[StoredRows | TextRows, int]]:
-        """Yield rows of a portion, with the number of the file's rows before them."""
+        """Yield batches of a portion, each with the number of rows that precede it in the file."""
         if portion.page is not None:
             yield self.text_rows(portion), portion.first_row
             return
@@ -237,9 +242,9 @@ class RowReader:
         yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def _no_time(self, batch: TextRows, timestamp: pa.Array) -> dict[str, pa.Array]:
-        """Return a column of the texts that are not valid times, for the quarantine and messages, by its name.
+        """Return one column, by its name, with the texts that are not valid times, for the quarantine and messages.
 
-        Returns no column if the timestamps are not in a column of their own.
+        Returns an empty dict if the timestamps have no column of their own.
         """
         if self.spec.extractor or self.spec.timestamp == ARRIVAL:
             return {}
@@ -273,7 +278,7 @@ class RowReader:
 
 @dataclass(frozen=True, slots=True)
 class ArrowSource:
-    """The due rows of a log's source: the reader, the portions of files with these rows, and an upper bound on their number."""
+    """The due rows of a log's source: the reader, the portions that contain the rows, and an upper bound of their number."""
 
     reader: RowReader
     portions: tuple[Portion, ...]
@@ -285,7 +290,7 @@ class ArrowSource:
         return arrivals_of(intervals, until_ms, columns)
 
     def first_arrivals(self) -> dict[str, int]:
-        """Return a mapping from each file with due rows to the first arrival of these rows (epoch ms)."""
+        """Return the first arrival (epoch ms) of the due rows in each file, by file."""
         arrivals: dict[str, int] = {}
         for portion in self.portions:
             name = portion.piece.name
@@ -328,9 +333,9 @@ def reader_of(
 
 
 def due_portions(look: SourceLook, window: ReadWindow) -> list[tuple[Portion, Sequence[Piece]]]:
-    """Return pairs (portion, files): one for the fresh files and, if their rows may be due, one for files of earlier landings.
+    """Return pairs (portion, files): one for fresh files and, if rows of files from earlier landings may be due, one for those.
 
-    The portion has no file. It only says between which arrivals rows are due.
+    The portion names no file. It only says when rows that are due arrived.
     """
     until, through = window.until_ms, window.through_ms
     fresh = Portion(Piece(""), (), None, until)
@@ -354,7 +359,7 @@ def no_position(spec: LogSpec, partitions: int) -> str:
 
 
 def _ordered(column: pa.Array) -> Any:
-    """Return a column of dates or times as integers that sort in the same order; other columns unchanged."""
+    """Return a column of dates or times as integers that sort in the same order. Other columns are returned unchanged."""
     if pa.types.is_date(column.type):
         return column.cast(pa.int32()).cast(pa.int64())
     return column.cast(pa.int64()) if pa.types.is_temporal(column.type) else column
@@ -363,9 +368,10 @@ def _ordered(column: pa.Array) -> Any:
 _NULL_PARTITION = 0
 """The partition of records without a key."""
 _MOST_KEPT = 1 << 16
-"""The most key values whose partitions are cached. If there are more, values rarely repeat, so only new ones are kept."""
+"""The cache holds the partitions of at most this many key values. If a batch has more, values rarely repeat, so only its own
+are kept."""
 _known: dict[int, tuple[pa.Array, npt.NDArray[np.int32]]] = {}
-"""The cache: maps a number of partitions to the values of the last dictionaries and the partitions of these values."""
+"""The cache: for a number of partitions, the key values of the last dictionaries and the partitions of these values."""
 
 
 def partitions_of(keys: Sequence[pa.Array], *, is_scalar: bool, partitions: int) -> pa.Array:
@@ -380,7 +386,8 @@ def partitions_of(keys: Sequence[pa.Array], *, is_scalar: bool, partitions: int)
         return pa.array(_hashed(values[0], partitions)[codes[0]])
     combined: npt.NDArray[np.int64] = np.zeros(rows, dtype=np.int64)
     for code, distinct in zip(codes, values, strict=True):
-        # The combinations are renumbered after each column, so a number never exceeds the rows times a column's distinct values.
+        # The combinations of values are renumbered after each column. So a number never exceeds the number of rows times the
+        # number of distinct values in a column.
         combined = np.unique(combined * len(distinct) + code, return_inverse=True)[1].astype(np.int64)
     _, first_rows = np.unique(combined, return_index=True)
     distinct_keys = [

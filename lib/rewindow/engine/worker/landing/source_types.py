@@ -28,7 +28,7 @@ _READ_AS: Mapping[str, pa.DataType] = {
     "timestamp_ntz": pa.timestamp("us"),
 }
 _VOID = "void"
-"""The type of a column that has no value in a file, so that the file does not say its type."""
+"""The type of a column that has no value in a file. The values of the file then do not tell its type."""
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _MOST_SECONDS = (2**63 - 1) // 1_000
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
@@ -50,7 +50,7 @@ class MixedTypesError(Exception):
 
 
 def fields_of(schema: str) -> dict[str, str]:
-    """Return those columns of a Spark schema (JSON) that Arrow can read, as a mapping from column to the name of its type."""
+    """Return the columns of a Spark schema (JSON) that Arrow can read, each with the name of its type."""
     return {
         field["name"]: field["type"]
         for field in json.loads(schema)["fields"]
@@ -59,7 +59,7 @@ def fields_of(schema: str) -> dict[str, str]:
 
 
 def spark_schema(files: Iterable[tuple[str, pq.FileMetaData]], needed: Callable[[str], bool]) -> str:
-    """Return the schema (JSON) that Spark infers from Parquet files: the columns of all files.
+    """Return the schema (JSON) that Spark infers from Parquet files. It has the columns of all files.
 
     ``files`` has pairs (name, footer). A column with several types is left out, unless it is ``needed``. Raises
     `UnsuitableError` if only Spark can infer the schema, and `MixedTypesError` for a needed column with several types.
@@ -87,7 +87,7 @@ def spark_schema(files: Iterable[tuple[str, pq.FileMetaData]], needed: Callable[
 
 
 def with_fields(schema: str, types: Mapping[str, str]) -> str:
-    """Return a schema (JSON) with further columns at its end. As in Spark, a column that it already has gets the new type.
+    """Return a schema (JSON) with columns added at its end. As in Spark, a column that is already there gets the new type.
 
     Raises `UnsuitableError` for columns that differ in case only.
     """
@@ -126,7 +126,7 @@ def arrow_type(type_name: str) -> pa.DataType:
 
 
 def check_stored(schema: pq.ParquetSchema, wanted: Mapping[str, str]) -> None:
-    """Raise `UnsuitableError` if a file stores a column with an unfit type (see `fits`), or writes its name in another case."""
+    """Raise `UnsuitableError` if a file's type for a column does not fit (see `fits`), or its name is in another case."""
     stored = {field["name"]: field["type"] for field in _fields(schema, wanted)}
     lower = {_root(schema, number).lower() for number in range(len(schema))}
     for name, type_name in wanted.items():
@@ -211,7 +211,7 @@ def type_name(column: pq.ColumnSchema) -> str | None:
 def fits(stored: str, wanted: str) -> bool:
     """Return whether Arrow reads a stored type exactly as the wanted type.
 
-    It may be the same, a narrower number, or only nulls.
+    It does if the types are the same, if the stored type is a narrower number, or if all stored values are null.
     """
     if stored == _VOID:
         return True
@@ -221,14 +221,14 @@ def fits(stored: str, wanted: str) -> bool:
 
 
 def unreadable_types(schema: pq.ParquetSchema) -> dict[str, str]:
-    """Return the columns with a type that no reader supports, also of a nested field, as a mapping from column to type."""
+    """Return the columns that no reader can read because of their type or the type of a nested field. Maps column to type."""
     columns = [schema.column(number) for number in range(len(schema))]
     types = {column.path.split(".")[0]: _unreadable_type(column) for column in columns}
     return {name: kind for name, kind in types.items() if kind is not None}
 
 
 def _merged(kind_before: Any, other: Any) -> Any:
-    """Return the type of a column that has two types; None if no type can represent the values of both.
+    """Return the type for a column that has two types; None if no single type can represent the values of both.
 
     Numbers get the wider type. Decimals of the same scale get the larger precision.
     """
@@ -273,8 +273,8 @@ def _thousandths(column: pa.Array) -> pa.Array:
 def _fields(schema: pq.ParquetSchema, wanted: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """Return a file's columns in the form of Spark's schema (JSON): those in ``wanted``, or all.
 
-    Without ``wanted``, columns of a type that no reader supports are left out, and any other type that Arrow cannot read raises
-    `UnsuitableError`.
+    Without ``wanted``, columns whose type no reader supports are left out. `UnsuitableError` is raised for any other type
+    that Arrow cannot read.
     """
     fields = []
     for number in range(len(schema)):

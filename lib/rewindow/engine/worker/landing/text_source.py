@@ -1,7 +1,7 @@
 """The text files of a landing. Each file is tokenized once: types, fields, arrivals and rows all come from the same pages.
 
-This process reads small files. It keeps their pages in memory up to a bound, and writes further pages to a scratch folder. Large
-files are divided among workers, which write pages to a folder that all workers reach.
+This process reads small files. It keeps their pages in memory up to a bound, and writes further pages to a scratch folder.
+Large files are divided among workers, which write pages to a folder that all workers can access.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ from rewindow.storage.scratch import scratch_folder
 
 _IN_MEMORY = 64 << 20
 _ROW_BYTES = 64
-"""The assumed bytes of a row of text, to estimate the number of rows of a file before it is read."""
+"""An assumption: the bytes that a row of text takes. It is used to estimate the number of rows in a file before it is read."""
 PART_BYTES = 32 << 20
-"""The least bytes of a part that a worker reads."""
+"""A part of a file that a worker reads has at least this many bytes."""
 OnWorkers = Callable[[TextRead, Sequence[Part], str], list[PartRead]]
-"""A function that reads parts of files in workers. These write pages to a folder that all workers reach."""
+"""A function that lets workers read parts of files. The workers write pages to a folder that all workers can access."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class TextFile:
             before += part.lines
 
     def fault(self) -> Fault | None:
-        """Return the fault that ended the pass, with its line in the file, from 0; None if all lines can be read."""
+        """Return the fault at which reading ended, with its line in the file (from 0); None if all lines can be read."""
         before = 0
         for part in self.parts:
             if part.fault is not None:
@@ -110,14 +110,15 @@ class TextFiles:
     """The files that a landing engine has tokenized, kept until the next landing begins."""
 
     def __init__(self, on_workers: OnWorkers | None = None, most_rows: int = 0, folder: str | None = None) -> None:
-        """``on_workers`` reads files of more than about ``most_rows`` rows together. If it is None, this process reads all files.
+        """``on_workers`` reads the files if they have more than about ``most_rows`` rows in total.
 
-        Workers on other machines write pages to ``folder``. If it is None, all workers are on this machine.
+        If it is None, this process reads all. Workers on other machines write pages to ``folder``. If it is None, all workers
+        are on this machine.
         """
         self._on_workers, self._most_bytes, self._root = on_workers, most_rows * _ROW_BYTES, folder
         self._read: dict[tuple[str, str, int, Any], TextFile] = {}
         self._inferred: set[tuple[str, str, int, Any]] = set()
-        """The keys in `_read` of those files for which the types of the columns were inferred, too."""
+        """Some of the keys of `_read`: those of the files for which the types of the columns were inferred, too."""
         self._stack = ExitStack()
         self._folder = ""
         self._held = 0
@@ -125,10 +126,10 @@ class TextFiles:
         weakref.finalize(self, self._stack.close)
 
     def read(self, spec: LogSpec, pieces: Iterable[Piece], *, infers: bool = False) -> list[TextFile]:
-        """Return the files of a log, tokenized. ``infers``: also note the types that the columns fit.
+        """Return the files of a log, tokenized. ``infers``: whether to infer the types of the columns as well.
 
-        Raises `BadRowsError` (65) for a record that cannot be read, unless such rows are quarantined, `SourceError` (66) for a
-        file that is not text, and `StorageError` (74) for a file that cannot be read.
+        Raises `BadRowsError` (65) for a record that cannot be read, unless such rows are quarantined, `SourceError` (66) for
+        a file that is not text, and `StorageError` (74) for a file that cannot be read.
         """
         # The key contains the topic, because several logs may read the same file with different options.
         keys = {piece: (spec.topic, *_identity(piece)) for piece in pieces}
@@ -153,7 +154,7 @@ class TextFiles:
         return [replace(self._read[key], piece=piece) for piece, key in keys.items()]
 
     def are_on_workers(self, pages: Iterable[Page | None]) -> bool:
-        """Return whether all pages are in files that workers reach, because workers wrote them."""
+        """Return whether all pages are in files that workers can access, because workers wrote them."""
         return self._is_divided and all(page is not None and page.batch is None for page in pages)
 
     def forget(self) -> None:
@@ -234,7 +235,8 @@ def _bad(spec: LogSpec, path: str, fault: Fault) -> BadRowsError:
         topic=spec.topic,
         where=where,
         reason=fault.reason,
-        # `unreadable: skip` leaves out single records, but neither a header nor bytes after which no line can be trusted.
+        # `unreadable: skip` leaves out single records. It leaves out neither a header, nor bytes after which line breaks are
+        # uncertain.
         fix=fix_of(UNREADABLE, spec) if fault.is_of_record else "Nothing was landed. Fix the file",
     )
 
@@ -249,8 +251,8 @@ def open_text(
 ) -> ArrowSource:
     """Return an `ArrowSource` with the due rows of text files, which ``read`` tokenizes.
 
-    Raises `SourceError` (66) for a file without a needed column, `ConfigError` (78) if the type of a column of times cannot be
-    a time, and the errors of ``read``.
+    Raises `SourceError` (66) for a file without a needed column, `ConfigError` (78) if the type of a column of times cannot
+    be a time, and the errors that ``read`` raises.
     """
     types = text_types(spec, columns)
     reader = reader_of(spec, columns, types, window, partitions)
@@ -305,7 +307,7 @@ def _with_directories(spec: LogSpec, schema: str, look: SourceLook) -> str:
         types = directory_types(spec, (*look.rest, *look.fresh), look.base)
         if spec.source.schema is not None:
             declared = {field["name"]: field["type"] for field in json.loads(schema)["fields"]}
-            # The text of a directory is no object or list.
+            # The text in a directory's name is neither an object nor a list.
             types |= {name: declared[name] for name in types if isinstance(declared.get(name), str)}
         return with_fields(schema, types)
     except UnsuitableError as error:
@@ -349,7 +351,7 @@ def _json_types(spec: LogSpec, files: Sequence[TextFile]) -> dict[str, Any]:
 
 
 def _fields_of(file: TextFile) -> dict[str, JsonType]:
-    """Return the types of the fields of a JSON file. The examples are pairs (path, line)."""
+    """Return the types of the fields of a JSON file. An example of a type is given as a pair (path, line)."""
     fields: dict[str, JsonType] = {}
     before = 0
     for part in file.parts:
@@ -360,7 +362,7 @@ def _fields_of(file: TextFile) -> dict[str, JsonType]:
 
 
 def _is_landed(spec: LogSpec, path: str) -> bool:
-    """Return whether the log lands a field, a field nested in it, or a field in which it is nested."""
+    """Return whether the log lands a field, a field nested in it, or a field that contains it."""
     if spec.value is None:
         return path.partition(".")[0] not in spec.ignore
     names = named_columns(spec)
@@ -368,7 +370,7 @@ def _is_landed(spec: LogSpec, path: str) -> bool:
 
 
 def _located(types: JsonType, file: TextFile, before: int) -> JsonType:
-    """Return types in which each example is a pair (path, line from 1). ``before``: the number of lines before the part."""
+    """Return ``types`` with each example as a pair (path, line from 1). ``before``: number of lines before the part."""
     return JsonType(
         {kind: (file.piece.path, before + line + 1) for kind, (_, line) in types.kinds.items()},
         {name: _located(inner, file, before) for name, inner in types.fields.items()},
@@ -451,7 +453,7 @@ def text_fields(spec: LogSpec, columns: LogColumns, look: SourceLook, files: Tex
 
 
 def _paths(path: str, types: JsonType) -> Iterator[tuple[str, bool]]:
-    """Yield pairs (path, whether the field has content) for a field and all fields nested in it.
+    """Yield a pair (path, whether it has content) for a field and for each field nested in it.
 
     A field has no content if all its values are null, objects without fields, or lists of such values.
     """

@@ -1,1 +1,1 @@
-"""Provenance: replay tasks in memory, and note from which records and punctuations each row was made."""
+"""Provenance: replay tasks in memory, and find out from which records and punctuations each row was made."""

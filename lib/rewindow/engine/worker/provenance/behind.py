@@ -1,8 +1,8 @@
-"""Find the records from which a row was made. Replay the row's task until it sends the row, then check the found records.
+"""Find the records from which a row was made: replay the row's task until it sends the row, then check the records found.
 
-The check replays only these records. If this replay does not give the row again, rows that a table replaced, or entries of
-other keys, contributed to the row. Then their records are added, and the check is repeated. The result says whether a check
-succeeded.
+The check replays only these records. If this replay does not send the row again, then rows that a table replaced, or entries
+of other keys, also contributed to the row. In this case their records are added, and the check is repeated. The result says
+whether a check succeeded.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Records(Protocol):
 class Wanted:
     """The output row to be explained. ``columns`` maps the names of its columns, with ``_timestamp``, to their values.
 
-    ``equal_before`` is the number of equal rows that precede it in its epoch.
+    ``equal_before`` is the number of equal rows that precede the row in its epoch.
     """
 
     columns: Mapping[str, Any]
@@ -51,7 +51,10 @@ class Wanted:
     equal_before: int = 0
 
     def is_like(self, columns: Mapping[str, Any]) -> bool:
-        """Return whether a replayed row has the same values. ``columns`` maps the names of its columns to their values."""
+        """Return whether a replayed row has the same values as this one.
+
+        ``columns`` maps the names of its columns to their values.
+        """
         return all(_equal(self.columns[name], columns[name]) for name in columns)
 
 
@@ -60,10 +63,11 @@ class Behind:
     """The records and punctuations from which a row was made.
 
     ``records`` contributed to the row, in the order in which they were processed. ``clocks`` are records that did not
-    contribute, but advanced a clock or precede the row's window. ``sent`` is the event that the task was handling when it sent
-    the row. ``senders`` are the records of logs that led to ``sent``. ``is_released``: whether ``sent`` only released a waiting
-    row, or is not a record. ``is_checked``: whether replaying only the records ``named`` gave the row again. ``is_exact``:
-    whether each of ``records`` certainly contributed.
+    contribute, but advanced a clock or precede the row's window. ``sent`` is the event (a record, a punctuation or the end of
+    an epoch) that the task was handling when it sent the row. ``senders`` are the records of logs that led to ``sent``.
+    ``is_released`` is true if ``sent`` is no record, or if it only released a row that was waiting in a store.
+    ``is_checked``: whether a replay of only the records ``named`` sent the row again. ``is_exact``: whether each of
+    ``records`` certainly contributed.
     """
 
     sent: Cause
@@ -95,7 +99,7 @@ class Search:
         self._task = task
 
     def clock_of(self, nodes: Iterable[str]) -> int:
-        """Return the earliest of the current clocks of these nodes of the task."""
+        """Return the earliest of the clocks that these nodes of the task have now."""
         times = {} if self._task is None else self._task.task_context.node_times
         return min(times.get(node, UNKNOWN) for node in nodes)
 
@@ -113,7 +117,7 @@ class Search:
         return self.sent is not None
 
     def is_over(self, epoch: int) -> bool:
-        """Return whether the records of an epoch need not be replayed, because none of them can lead to the wanted row."""
+        """Return whether no record of an epoch can lead to the wanted row, so that none of them need be replayed."""
         return self.is_done or epoch > self._wanted.epoch
 
 
@@ -128,7 +132,7 @@ def find(
 ) -> Behind | None:
     """Return the records from which the wanted row was made; None if the replay does not send this row.
 
-    ``read`` gets the search, so that it can stop reading when the row was sent. ``drop`` and ``on_write`` are passed to
+    ``read`` gets the search, so that it can stop reading once the row has been sent. ``drop`` and ``on_write`` are passed to
     `Traced.replay`.
     """
     search = Search(traced, wanted)
@@ -146,9 +150,10 @@ def find(
 def _behind(sent: Sent, traced: Traced, depth: Depth, *, with_clocks: bool, with_edge: bool) -> Behind:
     """Return the records and punctuations from which a row was made.
 
-    ``is_checked`` is set already, although the caller still has to check the result. ``with_clocks``: also include the records
-    that led to the highest timestamp so far, which decides the task's stream time. ``with_edge``: also include the record just
-    before the row's window. A sliding window may begin right after this record, and does not contain it.
+    ``is_checked`` is already true in the result, although the caller still has to check it. ``with_clocks``: also include the
+    records that led to the highest timestamp so far, which decides the task's stream time. ``with_edge``: also include the
+    record just before the row's window. The window does not contain this record, but a sliding window may begin right after
+    it.
     """
     external = traced.external
     own = sent.origin.cause
@@ -197,7 +202,7 @@ def _gives_it_again(traced: Traced, epochs: Sequence[Epoch], records: Records, w
 
 
 def only(records: Records, named: Iterable[Cause]) -> ReadLog:
-    """Return a function that reads only the records ``named``."""
+    """Return a function that reads only the records in ``named``."""
     chosen: dict[tuple[str, int, int], dict[int, int]] = {}
     for cause in named:
         if cause.topic is not None:
@@ -214,7 +219,7 @@ def only(records: Records, named: Iterable[Cause]) -> ReadLog:
 
 
 def _in_order(causes: Iterable[Cause]) -> list[Cause]:
-    """Return the records of causes in the order of the replay, without duplicates."""
+    """Return the causes that are records, in the order of the replay, without duplicates."""
     ordered = sorted(
         causes,
         key=lambda cause: (cause.epoch, cause.order_ms, cause.sub_topology, cause.partition, cause.rank, cause.offset),

@@ -1,4 +1,4 @@
-"""Decide, from the operators of a topology, which records can have contributed to a row. A replay needs only these records."""
+"""Decide, from the operators of a topology, which records can have contributed to a row. Only these have to be replayed."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ _KNOWN = (
     *(JoinSide, StreamJoin, StreamTableJoin, TableJoinSide, TableJoinResult),
     *(SuppressUntilWindowCloses, SuppressUntilTimeLimit),
 )
-"""Operators that neither run user code with a context nor read entries of other keys."""
+"""Operators that neither call user code with a context nor read entries of other keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The records that a replay needs to read.
+    """A set of records that may suffice to replay a row.
 
-    ``since_ms``: records with a smaller order key cannot matter; None: records from the beginning on can matter. ``is_of_key``:
-    only records with the row's own key can matter, and no clock matters. ``clocks``: names of nodes. If there are any, only
-    records of the row's own key can matter, and records that are later than the clock of one of these nodes.
+    ``since_ms``: if not None, the set has only records with at least this order key. ``is_of_key``: whether it has only
+    records with the row's own key, because no clock matters. ``clocks``: the names of the nodes whose clocks matter. If there
+    are any, the set has the records with the row's own key, and the records that advance the clock of one of these nodes.
     """
 
     since_ms: int | None = None
@@ -53,7 +53,10 @@ class Extent:
 
 
 def extents(traced: Traced, key: Any, timestamp: int) -> list[Extent]:
-    """Return extents for the replay of a row with a key and a timestamp, cheapest first. The last extent has all records."""
+    """Return sets of records (extents) to replay until one gives the row with this key and timestamp, cheapest first.
+
+    The last extent contains all records.
+    """
     parts = [part for part, _ in traced.tasks()]
     nodes = [node for part in parts for node in part.nodes if isinstance(node, ProcessorNode)]
     kinds = {store.kind for part in parts for store in part.stores}
@@ -68,7 +71,7 @@ def extents(traced: Traced, key: Any, timestamp: int) -> list[Extent]:
         if own.__class__ is Windowed:
             return [Extent()]
         if any(isinstance(node.supplier, SlidingAggregate) for node in nodes):
-            # A window may begin right after a record, which is not in the window, although the window depends on it.
+            # A sliding window may begin right after a record. The window depends on this record, but does not contain it.
             start_ms -= end_ms - start_ms + 1
     retained = max((s.retention_ms for part in parts for s in part.stores if s.kind == JOIN), default=0)
     joins = {RECORDS} if JOIN in kinds else set()
@@ -83,9 +86,9 @@ def extents(traced: Traced, key: Any, timestamp: int) -> list[Extent]:
 def _clocks(traced: Traced) -> tuple[str, ...]:
     """Return the nodes on whose clocks a windowed row depends, if records of other keys matter only for these clocks.
 
-    Otherwise return no nodes. Other keys matter only for clocks if the topology has a single windowed aggregate, with or without
-    a suppress. If the aggregate itself sends results when windows close, the results have the times of these windows. Then the
-    clock of a suppress below the aggregate depends on results of other keys, so this form is excluded.
+    Otherwise return no nodes. Records of other keys matter only for clocks if the topology has a single windowed aggregate,
+    with or without a suppress. One form is excluded: a suppress below an aggregate that itself sends results when windows
+    close. These results have the times of their windows, so the clock of the suppress depends on the results of other keys.
     """
     nodes, above = {node.name: node for node in traced.part.nodes}, list(traced.sink.parents)
     suppliers_of: dict[str, Any] = {}
@@ -108,7 +111,7 @@ def _clocks(traced: Traced) -> tuple[str, ...]:
 
 
 def changes_keys(node: Node) -> bool:
-    """Return whether a node changes the keys of records."""
+    """Return whether a node may change the keys of records."""
     return isinstance(node, ProcessorNode) and isinstance(node.supplier, _RENAMES)
 
 

@@ -1,6 +1,6 @@
-"""Read the records of logs from which a row may be made: the records since a time, of one key, or with given offsets.
+"""Read those records of logs from which a row may be made: records since a time, of one key, or with given offsets.
 
-Row groups whose statistics exclude such records are not read.
+Row groups are skipped if their statistics exclude such records.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from rewindow.streams.ordering import Rows
 from rewindow.streams.serde.types_to_columns import LogShapes
 
 _BLOCK = 64
-"""The clock is read again after this many rows. With smaller blocks, few more rows would be excluded."""
+"""A clock is read again after this many rows. Smaller blocks would exclude few more rows."""
 _Mask = Callable[[pa.Table], Any]
-"""Returns a mask of the rows of a table to take."""
+"""A function that returns a mask of the rows of a table to read."""
 
 
 @dataclass(frozen=True)
 class Only:
-    """Chooses the records of ``key``, and records with a timestamp above ``clock()`` at the time when they are read."""
+    """Selects the records of ``key``, and all records whose timestamp is above ``clock()`` when they are read."""
 
     key: Any
     clock: Callable[[], int]
@@ -44,8 +44,8 @@ class Only:
 class LogRecords:
     """The logs of a job's feed.
 
-    ``bounds(topic, partition, epoch)`` returns offsets ``[start, end)``. ``files(topic, partition, start, end)`` returns the
-    files that hold these offsets.
+    ``bounds(topic, partition, epoch)`` returns the epoch's offsets ``[start, end)``. ``files(topic, partition, start, end)``
+    returns the files that contain these offsets.
     """
 
     shapes: LogShapes
@@ -61,9 +61,9 @@ class LogRecords:
         is_done: Callable[[int], bool],
         only: Only | None = None,
     ) -> Iterator[Rows]:
-        """Yield the rows of an epoch whose order key is at least ``since_ms``, and that ``only`` chooses.
+        """Yield those rows of an epoch whose order key is at least ``since_ms`` and which ``only`` selects.
 
-        ``is_done`` gets an offset, and returns whether no record with this or a larger offset is wanted.
+        ``is_done`` gets an offset, and returns whether all records from this offset on are unwanted.
         """
         start, end = self.bounds(topic, partition, epoch)
         if end <= start:
@@ -114,9 +114,10 @@ class LogRecords:
     def of_key(
         self, topic: str, partition: int, key: Any, bounds: tuple[int, int], times: tuple[int, int] | None = None
     ) -> Mapping[int, int]:
-        """Return a mapping from offset to timestamp of a key's records.
+        """Return the timestamps of a key's records, by offset.
 
-        The offsets are within ``bounds`` ``[start, end)``, the timestamps within ``times``, both ends inclusive.
+        Only records with offsets within ``bounds`` (``[start, end)``) and timestamps within ``times`` (both ends inclusive)
+        count.
         """
         own, (start, end) = self.key_columns(topic, key), bounds
         if own is None or end <= start:
@@ -130,7 +131,7 @@ class LogRecords:
         return dict(zip(table["offset"].to_pylist(), table["timestamp"].to_pylist(), strict=True))
 
     def newest(self, topic: str, partition: int, epoch: int, offsets: Sequence[int]) -> list[int]:
-        """Return, for each of some ascending offsets, the highest timestamp of the epoch up to that offset."""
+        """Return, for each of the ascending ``offsets``, the highest timestamp in the epoch up to that offset."""
         start, end = self.bounds(topic, partition, epoch)[0], offsets[-1] + 1
         files = self.files(topic, partition, start, end)
         batches = list(ordered_batches(topic, files, start, end, ["offset", "timestamp"]))
@@ -153,9 +154,9 @@ class LogRecords:
         ranges: Mapping[str, tuple[Any, Any]],
         mask: _Mask,
     ) -> pa.Table:
-        """Return the rows that ``mask`` takes and whose offsets and timestamps are within ``ranges``, sorted by offset.
+        """Return the rows that ``mask`` selects and whose offsets and timestamps are within ``ranges``, sorted by offset.
 
-        ``ranges`` maps a column to its smallest and largest value. The ranges of other columns only exclude row groups.
+        ``ranges`` maps a column to its smallest and largest value. Ranges of other columns only serve to skip row groups.
         """
         names = list(dict.fromkeys(("offset", "timestamp", *columns)))
         shapes = self.shapes[topic]
@@ -207,7 +208,7 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def _is_key(rows: pa.Table, own: Mapping[str, Any]) -> Any:
-    """Return a mask of the rows with a key. ``own`` maps the key columns to the key's values."""
+    """Return a mask of the rows that have a certain key. ``own`` maps the key columns to the key's values."""
     is_equal: Any = None
     for name, value in own.items():
         same = _is_value(rows[name], value)
@@ -225,7 +226,7 @@ def _is_value(column: Any, value: Any) -> Any:
 
 
 def _first_since(files: Sequence[LogFile], start: int, end: int, since_ms: int) -> int:
-    """Return an offset in ``[start, end]`` such that all records before it have timestamps below ``since_ms``."""
+    """Return an offset in ``[start, end]``. All records before this offset have timestamps below ``since_ms``."""
     offset = end
     for file in files:
         metadata = _metadata(file.path)
@@ -248,7 +249,7 @@ def _may_have(group: Any, ranges: Mapping[str, tuple[Any, Any]]) -> bool:
 
 
 def _metadata(path: str) -> Any:
-    """Return a file's footer, without verifying the checksum. It is verified when rows of the file are read."""
+    """Return a file's footer. The checksum of the file is not verified until rows are read."""
     system, location = filesystem_of(path)
     with system.open_input_file(location) as file:
         return pq.ParquetFile(file).metadata

@@ -1,7 +1,8 @@
 """Replay a job's tasks in memory, and report each output row with its origin.
 
-As in a run, all tasks of a sub-topology replay all epochs before the next sub-topology starts. Nothing is restored and nothing
-is written. Only tasks whose records can reach the output's partition are replayed, with only the nodes that lead to the output.
+As in a run, all tasks of a sub-topology replay all epochs before the next sub-topology starts. Nothing is restored and
+nothing is written. Only tasks whose records can reach the output's partition are replayed. They have only the nodes that lead
+to the output.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from rewindow.streams.task_context import Dropped
 from rewindow.streams.topology import SubTopology, Topology
 
 ReadLog = Callable[[str, int, int], Iterable[Rows]]
-"""Yields the rows of an epoch in offset order, given topic, partition and epoch."""
+"""A function that yields the rows of an epoch in offset order, given topic, partition and epoch."""
 
 
 class Sent(NamedTuple):
     """A row that the replay sent to the output, and its origin.
 
-    ``is_released``: whether the row was waiting in a store, so that the cause of its origin only released it.
+    ``is_released``: whether the row had been waiting in a store, and the cause of its origin only released it.
     """
 
     epoch: int
@@ -44,16 +45,18 @@ class Sent(NamedTuple):
     latest: Origin | None
     """The origin of the record with the highest timestamp so far."""
     schedule: tuple[Origin, ...] = ()
-    """The origins of the first record, which started the schedules, and of the record at which the schedule fired last."""
+    """The origins of two records: the first record, which started the schedules, and the one at which the schedule last
+    fired."""
 
 
 _Take = Callable[[Sent], None]
 
 
 class Drop(NamedTuple):
-    """A record that the task dropped, its epoch, and its lateness.
+    """A record that the task dropped, with its epoch and its lateness.
 
-    The lateness says by how many ms the record's timestamp was below the node's clock or the highest timestamp before it.
+    The lateness is how many milliseconds the record's timestamp was below the node's clock, or below the highest earlier
+    timestamp.
     """
 
     dropped: Dropped
@@ -63,7 +66,7 @@ class Drop(NamedTuple):
 
 @dataclass(frozen=True)
 class Traced:
-    """A job's topology, bound to its logs, to be replayed for one partition of one output."""
+    """A job's topology, bound to the job's logs, to be replayed for one partition of one output."""
 
     topology: Topology
     logs: LogShapes
@@ -95,7 +98,7 @@ class Traced:
         return frozenset(source.topic for part in parts for source in part.sources if not source.is_internal)
 
     def tasks(self) -> list[tuple[SubTopology, Sequence[int]]]:
-        """Return the tasks that have to be replayed for the output, as pairs (sub-topology, partitions), upstream first.
+        """Return the tasks to replay for the output: pairs (sub-topology, partitions), upstream first.
 
         Each sub-topology has only the nodes that lead to the output.
         """
@@ -116,7 +119,7 @@ class Traced:
     def leads_to_output(self) -> frozenset[str]:
         """Return the names of the nodes that lead to the output and of their stores, in all sub-topologies.
 
-        Each of these nodes and stores may drop records.
+        Any of these nodes and stores may drop records.
         """
         parts = [part for part, _ in self.tasks()]
         nodes = frozenset(node.name for part in parts for node in part.nodes)
@@ -133,8 +136,8 @@ class Traced:
     ) -> None:
         """Replay epochs from empty stores; call ``take`` for each row of the output.
 
-        ``drop`` gets the records that the task which writes the output drops. ``on_write`` gets the cause and the entry of each
-        write to a store. ``on_task`` gets each task before it begins. Raises `DataError` as a run does.
+        ``drop`` gets each record that is dropped by the task which writes the output. ``on_write`` gets the cause and the
+        entry of each write to a store. ``on_task`` gets each task before it begins. Raises `DataError` as a run does.
         """
         internal: dict[tuple[str, int, int], list[tuple[Emission, Origin]]] = {}
         for part, partitions in self.tasks():
@@ -146,7 +149,7 @@ class Traced:
 
 
 def encoded(shapes: tuple[Shape, Shape], record: Record) -> Mapping[str, Any]:
-    """Return a mapping from the columns of an output's row, with ``_timestamp``, to the values of a record."""
+    """Return the values of a record by the column names of the output's row, including ``_timestamp``."""
     columns: dict[str, Any] = {}
     for shape, part in zip(shapes, record[:2], strict=True):
         columns |= zip(shape.names, shape.encode_checked(part), strict=True)
@@ -245,7 +248,7 @@ class _TaskReplay:
             self._drop(Drop(dropped, self._watcher.epoch, max(clock_ms - dropped.timestamp, 0)))
 
     def _pass_on(self, sink: SinkNode, shapes: tuple[Shape, Shape], record: Record, order_ms: int, number: int) -> None:
-        """Send a record to another sub-topology, with the key and value that an internal log would return."""
+        """Send a record to another sub-topology. Its key and value are as if they were read from an internal log."""
         try:
             key, value = (
                 shape.decode(shape.encode_checked(part)) for shape, part in zip(shapes, record[:2], strict=True)
@@ -262,8 +265,8 @@ class _TaskReplay:
 def _leading_to(part: SubTopology, ends: Collection[str]) -> SubTopology:
     """Return a sub-topology with only the nodes ``ends``, the nodes that lead to them, and their stores.
 
-    A node leads to the nodes below it, and to nodes that share a store with it, such as a table and its joins. All sources stay,
-    because their records advance the clocks.
+    A node leads to the nodes below it, and to nodes that share a store with it, as a table and its joins do. All sources are
+    kept, because their records advance the clocks.
     """
     nodes: set[str] = {*ends, *(source.name for source in part.sources)}
     stores: set[str] = set()

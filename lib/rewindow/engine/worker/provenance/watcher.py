@@ -24,7 +24,7 @@ OnWrite = Callable[[Cause, Entry], None]
 
 
 class Taken(NamedTuple):
-    """A record that the task takes: where it is, its timestamp, its order key, and the number of its topic."""
+    """A record that the task processes: its topic, offset, timestamp and order key, and the number of its topic in the task."""
 
     topic: str
     offset: int
@@ -37,7 +37,7 @@ _NO_RECORD = (None, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
 
 
 def entry_of(key: Any) -> tuple[Any, Any]:
-    """Return (key, position) of a store's key. For a windowed key, these are the key inside the windowed key and the window."""
+    """Return (key, position) of a store's key. For a windowed key, these are the key inside it and the window."""
     if key.__class__ is not Windowed:
         return key, None
     own, (start_ms, end_ms, is_session) = key
@@ -59,7 +59,8 @@ class Watcher:
         self.latest: Origin | None = None
         """The origin of the record with the highest timestamp so far, which decides when schedules are due."""
         self.fired_before: Origin | None = None
-        """The origin of the record at which the current schedule fired last, which decides when it is due again."""
+        """The origin of the record at which the current schedule last fired. That time decides when the schedule is due
+        again."""
         self._fired: dict[int, Origin] = {}
         self._where = sub_topology, partition
         self._on_write = on_write
@@ -104,7 +105,8 @@ class Watcher:
     def sent(self, record: Record) -> tuple[Origin, bool]:
         """Return the origin of a record that reaches a sink, and whether the record was only released.
 
-        A released record had been waiting in a store until it was due. It was not made from the record that the task is handling.
+        A released record had been waiting in a store until it was due, so it was not made from the record that the task is
+        handling.
         """
         cause = self.cause()
         near, is_sure = self._near(*entry_of(record.key))
@@ -112,7 +114,7 @@ class Watcher:
         return Origin(cause, tuple(near.values()), self._read, is_sure=is_sure, source=self.source), is_released
 
     def read(self, entry: Entry, *, is_visited: bool = False) -> None:
-        """Note that an entry was read. ``is_visited``: whether the method that read it visits several keys."""
+        """Note that an entry was read. ``is_visited``: whether the method that read it goes over several keys."""
         if self._is_muted:
             return
         self.cause()
@@ -138,9 +140,9 @@ class Watcher:
     ) -> None:
         """Note that an entry was written. ``base``: the entry from which it was made, if the store's caller names it.
 
-        ``from_reads``: whether the entry was made from the entries of its key that were read. ``adds``: whether the entry's
-        previous content is kept. ``replaces``: whether the entry was made from the record alone, and replaces the entries of its
-        key that were read.
+        ``from_reads``: whether the entry was made from the entries of its key that were read. ``adds``: whether the entry
+        keeps its previous content. ``replaces``: whether the entry was made from the record alone, and takes the place of the
+        entries of its key that were read.
         """
         if self._is_muted:
             return
@@ -166,7 +168,7 @@ class Watcher:
             self._entries.pop(entry, None)
 
     def quietly(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a method of a store. Calls of other methods that the method itself makes are not noted."""
+        """Call a method of a store. If it calls other methods, these calls are not noted."""
         before, self._is_muted = self._is_muted, True
         try:
             return method(*args, **kwargs)
@@ -176,9 +178,9 @@ class Watcher:
     def following(
         self, store: str, items: Iterable[tuple[Entry, Any]], *, is_visited: bool, pops: bool
     ) -> Iterator[Any]:
-        """Yield the items that a store returns, and note each entry when it is reached.
+        """Yield the items that a store returns. Note each item's entry when the item is yielded.
 
-        While the task handles an item, `_near` takes only this item's entry of the store, not the entries before it.
+        While the task handles an item, `_near` returns only this item's entry of the store, not the entries before it.
         """
         iterator = iter(items)
         while (reached := self.quietly(next, iterator, None)) is not None:
@@ -191,11 +193,12 @@ class Watcher:
         self._focus.pop(store, None)
 
     def _near(self, key: Any, position: Any) -> tuple[dict[Entry, Origin], bool]:
-        """Return the entries that were read with a key and position, and whether certainly no other entries matter.
+        """Return the near entries for a key and position, and whether it is certain that no other entries matter.
 
-        Without such entries, return the entries with the key. Without entries of the key, return all entries that were read. If
-        key and position were looked up without a result, return no entries, because the row was made from the record alone. This
-        last rule does not apply if there is no position and another store had the key.
+        The result is the first of these that exists: the entries that were read with this key and position; the entries that
+        were read with this key; all entries that were read. There is one exception. If key and position were looked up
+        without a result, the row was made from the record alone, so no entries are returned. The exception does not apply if
+        there is no position and another store had the key.
         """
         own = self._by_key.get(key, {})
         exact = {entry: origin for entry, origin in own.items() if position is not None and entry[2] == position}
@@ -221,7 +224,7 @@ class Watcher:
 
 
 def watch(watcher: Watcher, task: Task, tables: Collection[str] = ()) -> None:
-    """Let a watcher note how a new task uses its stores. ``tables``: the stores of tables that have a topic's rows unchanged."""
+    """Let a watcher note how a new task uses its stores. ``tables``: the stores of tables that keep a topic's rows."""
     watcher.begin(task.task_context)
     for store in task.stores.values():
         kind = _METHODS[store.builder.kind]
@@ -248,7 +251,7 @@ _Wrap = Callable[[Watcher, Store, _Method], _Method]
 
 
 def _derives(watcher: Watcher, store: Store, method: _Method) -> _Method:
-    """Watch a method that computes a window's value from the value of another window."""
+    """Watch a method that computes the value of one window from the value of another."""
 
     def deriving(key: Any, value: Any, start_ms: int, base_ms: int) -> None:
         watcher.wrote((store.name, key, start_ms), base=(store.name, key, base_ms))
@@ -280,8 +283,8 @@ def _writes(
 ) -> _Wrap:
     """Watch a method that sets an entry. ``entry`` gets its arguments and returns (key, position).
 
-    ``value`` is the index of the argument with the value, which is None if the call removes the entry. The other parameters are
-    passed to `Watcher.wrote`.
+    ``value`` is the index of the argument with the value. This argument is None if the call removes the entry. The other
+    parameters are passed to `Watcher.wrote`.
     """
 
     def wrap(watcher: Watcher, store: Store, method: _Method) -> _Method:
@@ -318,8 +321,8 @@ def _removes(entry: Callable[..., tuple[Any, Any]], *, is_read: bool = False) ->
 def _visits(entry: Callable[..., tuple[Any, Any]], *, is_visited: bool = False, pops: bool = False) -> _Wrap:
     """Watch a method that returns several items, one for each entry.
 
-    ``entry`` gets an item and the method's arguments, and returns (key, position). ``is_visited``: the items may have several
-    keys. ``pops``: the method removes the entries.
+    ``entry`` gets an item and the method's arguments, and returns (key, position). ``is_visited``: whether the items may have
+    several keys. ``pops``: whether the method removes the entries.
     """
 
     def wrap(watcher: Watcher, store: Store, method: _Method) -> _Method:
@@ -353,7 +356,10 @@ def _pops_one(watcher: Watcher, store: Store, method: _Method) -> _Method:
 
 
 def _each(name: str) -> _Wrap:
-    """Replace a method that takes keys, or a dict of rows by key, by calls of the watched method ``name`` for each of them."""
+    """Replace a method that takes several keys, or a dict of rows by key.
+
+    Call the watched method ``name`` for each of them instead.
+    """
 
     def wrap(watcher: Watcher, store: Store, method: _Method) -> _Method:
         del watcher, method

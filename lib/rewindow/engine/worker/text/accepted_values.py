@@ -1,7 +1,7 @@
-"""The accepted forms of text values: for each type a pattern and a cast of whole columns. Users: docs/guides/text-files.md.
+"""The accepted forms of text values: for each type, a pattern and a cast of whole columns.
 
 A value in any other form is bad, even if another reader would accept it. There are few forms, so that no value is read as
-another one than its writer meant (R9).
+something else than its writer meant (R9). docs/guides/text-files.md describes the forms to users.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """0001-01-01 and 9999-12-31 in days since 1970."""
 _FIRST_CHANGE, _BY_RULE, _DAYS_OF_WEEK = -47_482, 43_099, 7
-"""1840-01-01 and 2088-01-01 in days since 1970. Before the first day, no zone changed its offset. After the second, all changes
-follow rules and are months apart."""
+"""1840-01-01 and 2088-01-01 in days since 1970. No zone changed its offset before the first day. After the second day, all
+changes follow rules and are months apart."""
 
 
 def instants(local_us: npt.NDArray[np.int64], zone: str) -> npt.NDArray[np.int64]:
     """Return local times (microseconds since 1970-01-01 in the zone) as instants (microseconds since 1970 in UTC).
 
-    A local time that the clocks skip is moved later by the skipped duration. A local time that the clocks show twice becomes
-    the earlier instant.
+    A local time that a change of the clocks skips is moved later by the skipped duration. A local time that occurs twice
+    becomes the earlier instant.
     """
     if zone == "UTC" or not len(local_us):
         return local_us
     first_day, last_day = int(local_us.min()) // _DAY_US - 2, int(local_us.max()) // _DAY_US + 2
     changes, offsets = _offsets(zone, max(first_day, _FIRST_DAY), min(last_day, _LAST_DAY))
-    # At the moment of a change, a clock with the old offset shows another local time than a clock with the new one. Local times
+    # At the moment of a change, a clock with the old offset and a clock with the new offset show two local times. Local times
     # before the later of the two have the old offset.
     until = changes + np.maximum(offsets[:-1], offsets[1:])
     return local_us - offsets[np.searchsorted(until, local_us, side="right")]
@@ -48,7 +48,7 @@ def instants(local_us: npt.NDArray[np.int64], zone: str) -> npt.NDArray[np.int64
 
 @cache
 def _offsets(zone: str, first_day: int, last_day: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the instants at which a zone's offset changes, and the offsets before the first and after each change.
+    """Return the instants at which a zone's offset changes, and its offsets before the first change and after each one.
 
     The days are counted since 1970. Instants and offsets are in microseconds.
     """
@@ -96,12 +96,12 @@ _USUAL_TIME = rf"^{_DAY}[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,
 _HAS_ZONE = "(Z|UTC|:.*[+-][0-9:]+)$"
 _UNUSUAL_TIME = r"( UTC| [Z+-].*|\.[0-9]{7,9}.*)$"
 _CERTAIN_EXPONENT = r"^[^eE]*$|\.|[eE]-"
-"""Matches numbers without an exponent, and numbers whose ``E`` is certainly an exponent. ``1E5`` may be a code."""
+"""Matches numbers without an exponent, and numbers whose ``E`` is certainly an exponent. (``1E5`` may be a code.)"""
 _LEADING_ZERO = "^-?0[0-9]"
-"""Matches numbers that would lose a leading zero. ``007`` and ``07`` may be codes."""
+"""Matches numbers with leading zeros, which conversion would lose. ``007`` and ``07`` may be codes."""
 _BITS: Mapping[str, int] = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _EXACT: Mapping[str, int] = {"double": 2**53, "float": 2**24}
-"""For each type, the largest absolute value up to which all whole numbers are exact."""
+"""For each floating-point type, the number up to which it represents all whole numbers exactly."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _HOURS = tuple(f"{hour % 12 or 12:02}{'am' if hour < 12 else 'pm'}" for hour in range(24))
 
@@ -149,14 +149,14 @@ def typed(texts: pa.Array, kind: str, column: str, options: TextOptions, zone: s
     if kind == "date":
         return _cast(texts, _DATE, lambda fit: fit.cast(pa.date32()), pa.date32())
     stored = pa.timestamp("us", "UTC")
-    # Arrow reads the usual form without a conversion. So if all texts have this form, one match is enough instead of three.
+    # Arrow reads the usual form without a conversion. If all texts have this form, one match is enough instead of three.
     if _all(texts, _USUAL_TIME):
         return _converted(texts, lambda fit: fit.cast(stored), stored, None)
     return _cast(texts, _TIME, lambda fit: _times(fit, zone), stored)
 
 
 def pattern_of(kind: str, column: str, options: TextOptions) -> TimePattern | None:
-    """Return the configured pattern of a column of times or dates, which replaces the accepted forms; None without one."""
+    """Return the configured pattern of a column of times or dates, which replaces the accepted forms; None if there is none."""
     return options.by_column.get(column) or (options.date if kind == "date" else options.time)
 
 
@@ -176,7 +176,7 @@ ALL_KINDS = frozenset({"long", "double", "boolean", "date", "timestamp"})
 
 
 def kinds_of(texts: pa.Array, column: str, options: TextOptions, among: frozenset[str] = ALL_KINDS) -> frozenset[str]:
-    """Return the types in ``among`` that all texts of a column fit."""
+    """Return those types of ``among`` of which all texts of a column are values."""
     values = texts.drop_null()
     if not len(values) or not among:
         return among
@@ -188,7 +188,7 @@ def kinds_of(texts: pa.Array, column: str, options: TextOptions, among: frozense
 
 
 def inferred_kind(kinds: frozenset[str], *, is_filled: bool) -> str:
-    """Return the type of a column whose texts fit all types in ``kinds``. ``is_filled``: whether the column has values."""
+    """Return the type to choose for a column whose texts fit all types in ``kinds``. ``is_filled``: whether it has values."""
     if not is_filled:
         return "string"
     return next((kind for kind in ("long", "double", "boolean", "date", "timestamp") if kind in kinds), "string")
@@ -216,9 +216,9 @@ def _cast(texts: pa.Array, pattern: str, cast: Callable[[pa.Array], pa.Array], k
 
 
 def _converted(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataType, bad: Flags | None) -> Typed:
-    """Convert texts that are null or match the pattern. ``bad`` is the mask of the texts that did not match.
+    """Convert texts that are null or match the pattern. ``bad`` is the mask of the texts that do not match.
 
-    A text that matches but is not a value of the type (30 February) becomes bad, too.
+    A text that matches but is not a value of the type (30 February) is marked as bad, too.
     """
     try:
         return Typed(cast(texts), bad)
@@ -228,9 +228,9 @@ def _converted(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.D
 
 
 def _apart(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataType) -> tuple[pa.Array, Flags]:
-    """Convert texts, some of which are not values of the type. Return the values, and a mask of the texts that are no values.
+    """Convert texts, some of which are no values of the type. Return the values, and a mask of these texts.
 
-    The batch is halved again and again, until each such text is alone.
+    The batch is halved again and again, until each such text is alone in a batch.
     """
     try:
         return cast(texts), np.zeros(len(texts), np.bool_)
@@ -243,7 +243,7 @@ def _apart(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataT
 
 
 def _and_bad(typed_values: Typed, wrong: Flags) -> Typed:
-    """Return the values with those in the mask ``wrong`` marked as bad, too."""
+    """Return ``typed_values`` with the values in the mask ``wrong`` also marked as bad."""
     if not wrong.any():
         return typed_values
     values = pc.if_else(pa.array(wrong), pa.scalar(None, typed_values.values.type), typed_values.values)
@@ -251,7 +251,7 @@ def _and_bad(typed_values: Typed, wrong: Flags) -> Typed:
 
 
 def _with_points(texts: pa.Array, options: TextOptions, *, is_decimal: bool) -> pa.Array:
-    """Return texts of numbers with a point before the fraction and without separators of thousands.
+    """Rewrite texts of numbers: a decimal point, and no thousands separators.
 
     A text that does not have the configured form becomes ``bad``, which is not a number.
     """
@@ -313,7 +313,7 @@ def _decimal(texts: pa.Array, kind: str) -> Typed:
 
 
 def _trimmed(texts: pa.Array, scale: int) -> pa.Array:
-    """Return texts of decimals. If a fraction has more digits than the scale, the zeros at its end are removed."""
+    """Return texts of decimals. A fraction with more digits than the scale loses its trailing zeros."""
     is_longer = pc.match_substring_regex(texts, rf"\.[0-9]{{{scale + 1}}}")
     if not pc.any(is_longer, min_count=0).as_py():
         return texts
@@ -348,7 +348,7 @@ def _local(texts: pa.Array, zone: str) -> pa.Array:
 
 
 def _by_pattern(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> Typed:
-    # A column of dates has no time of day, and a column of times has one.
+    # Dates have no time of day, and times have one.
     fits = (kind == "date") != pattern.has_time
     usual = _usual_form(texts, pattern) if fits else pa.nulls(len(texts), pa.string())
     converted = typed(usual, kind, "", TextOptions(zone=zone), zone)

@@ -1,9 +1,9 @@
 """Tokenize blocks of CSV: refuse lines that Arrow would wrongly accept, then let Arrow split the lines into columns of text.
 
-Arrow's tokenizer is used because it is the fastest one with three properties (ADR-144): it distinguishes an empty value from a
-quoted empty value, takes bytes in memory, and gives the numbers of lines with too many or too few values. But it accepts three
-mistakes, which one expression for a record finds: a quote within a value, text after a closing quote, and a carriage return
-alone as the end of a line.
+Arrow's tokenizer is the fastest one with three properties (ADR-144). It distinguishes an empty value from a quoted empty
+value. It reads bytes in memory. It gives the numbers of lines with too many or too few values. But it accepts three mistakes:
+a quote within a value, text after a closing quote, and a carriage return alone as the end of a line. A single regular
+expression for a record finds them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _LF, _CR = 10, 13
 def csv_header(data: bytes, options: TextOptions) -> tuple[tuple[str, ...], int] | None:
     """Return the names of a file's columns, and the number of bytes before the rows; None for a file without a line.
 
-    The names are those of the header. As in Spark, a column whose name is missing or occurs twice gets a name with its
-    position, counted from 0. If there is no header, all columns get such names.
+    The names are those of the header. As in Spark, a column whose name is missing or occurs twice gets a name that contains
+    its position (from 0). If there is no header, all columns get such names.
     """
     start = 0
     for _ in range(options.skip_rows):
@@ -62,19 +62,20 @@ def csv_header(data: bytes, options: TextOptions) -> tuple[tuple[str, ...], int]
 
 
 def whole_records(data: bytes, options: TextOptions) -> int:
-    """Return the number of bytes up to the end of a text's last whole record; 0 if no record ends.
+    """Return the number of bytes up to the end of the last whole record in a text; 0 if no record ends in it.
 
-    Values may have line breaks.
+    A line break does not always end a record, because values may contain line breaks.
     """
     ends = _ends(data, options)
     return int(ends[-1]) if len(ends) else 0
 
 
 def csv_rows(data: bytes, options: TextOptions, names: Sequence[str] | None) -> Records:
-    """Tokenize whole lines of CSV into columns with the given names; without names, columns are named by their numbers.
+    """Tokenize whole lines of CSV into columns with the given names. Without names, their numbers are the names.
 
-    ``data`` is UTF-8 without a header and without a byte order mark. Empty lines are not records. A record has a fault if it has
-    another number of values than there are columns, a quote that does not enclose a whole value, or a carriage return alone.
+    ``data`` is UTF-8 without a header and without a byte order mark. Empty lines are not records. A record has a fault if it
+    has another number of values than there are columns, a quote that does not enclose a whole value, or a carriage return
+    alone.
     """
     quote = options.quote.encode()
     starts, faults, kept = None, dict[int, str](), data
@@ -99,7 +100,7 @@ def csv_rows(data: bytes, options: TextOptions, names: Sequence[str] | None) -> 
 
 
 def _first_end(data: bytes, options: TextOptions) -> int:
-    """Return the number of bytes through the end of the first record."""
+    """Return the number of bytes up to and including the end of the first record."""
     quote = options.quote.encode()
     if options.is_multiple and quote and quote in data:
         ends = _ends(data, options)
@@ -125,7 +126,8 @@ def _parsed(data: bytes, options: TextOptions, names: Sequence[str] | None) -> t
     if not data.strip(b"\r\n"):
         return pa.table({name: pa.array([], pa.string()) for name in names}), []
     table = pa_csv.read_csv(
-        # A block may begin with the bytes of a byte order mark. Arrow would remove them, unless an empty line precedes them.
+        # A block may begin with the bytes of a byte order mark. Arrow would remove them, unless an empty line comes before
+        # them.
         pa.BufferReader(b"\n" + data if data.startswith(b"\xef\xbb\xbf") else data),
         read_options=pa_csv.ReadOptions(use_threads=False, block_size=len(data) + 2, column_names=unique),
         parse_options=_parse_options(options, skip),
@@ -154,8 +156,8 @@ def _parse_options(options: TextOptions, skip: Callable[[pa_csv.InvalidRow], str
 def _count(line: bytes, options: TextOptions) -> int:
     """Return how many values a line has."""
     table = pa_csv.read_csv(
-        # Arrow only reads a line that has an end. Two ends are added, because the line may end with an escape, which makes the
-        # first end a part of the value.
+        # Arrow reads a line only if it has an end. Two ends are added, because an escape at the end of the line makes the first
+        # one part of the value.
         pa.BufferReader(line + b"\n\n"),
         read_options=pa_csv.ReadOptions(use_threads=False, autogenerate_column_names=True, block_size=len(line) + 3),
         parse_options=_parse_options(options),
@@ -172,7 +174,7 @@ def _are_filled(data: bytes, starts: Longs) -> npt.NDArray[np.bool_]:
 
 
 def _lines(data: bytes, rows: int, starts: Longs | None) -> Longs:
-    """Return the line of each record, from 0. Without ``starts``, each line that is not empty is a record."""
+    """Return the number of each record's line, from 0. Without ``starts``, each line that is not empty is a record."""
     if starts is None and rows == data.count(b"\n") + (not data.endswith(b"\n")):
         return np.arange(rows)
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _LF)
@@ -194,7 +196,10 @@ def _spread(columns: Mapping[str, pa.Array], rows: int, faults: Mapping[int, str
 
 
 def _ends(data: bytes, options: TextOptions) -> Longs:
-    """Return where the records of a text end, each after its line break. A last record without a line break is left out."""
+    """Return the ends of the records in a text: the positions after their line breaks.
+
+    A last record without one is left out.
+    """
     signs = np.frombuffer(data, np.uint8)
     if options.escape:
         signs = _neutral(signs, ord(options.escape))
@@ -206,7 +211,7 @@ def _ends(data: bytes, options: TextOptions) -> Longs:
 
 
 def _faults(data: bytes, starts: Longs, ends: Longs, options: TextOptions) -> dict[int, str]:
-    """Return a mapping from the number of each wrong record to what is wrong with it."""
+    """Return what is wrong with each wrong record, by the record's number."""
     if not len(starts):
         return {}
     value = _value(options, greedy="")
@@ -218,7 +223,7 @@ def _faults(data: bytes, starts: Longs, ends: Longs, options: TextOptions) -> di
 
 
 def _value(options: TextOptions, *, greedy: str) -> str:
-    """Return the regular expression of a value. ``greedy`` is ``+`` for Python, to keep a doubled quote together."""
+    """Return the regular expression of a value. For Python, ``greedy`` is ``+``, so that a doubled quote is not split."""
     quote, delimiter, escape = (re.escape(sign) for sign in (options.quote, options.delimiter, options.escape))
     unquoted = rf"[^{quote}{delimiter}{escape}\r\n]"
     if escape:
@@ -232,7 +237,7 @@ def _value(options: TextOptions, *, greedy: str) -> str:
 
 
 def _reason(record: str, options: TextOptions) -> str:
-    """Return what is wrong with a record that `_faults` refuses: where its values cannot go on."""
+    """Return what is wrong with a record that `_faults` refuses, found at the place where no value can continue."""
     value = re.compile(_value(options, greedy="+"), re.DOTALL)
     match = value.match(record)
     while match and record.startswith(options.delimiter, match.end()):
@@ -250,7 +255,7 @@ def _reason(record: str, options: TextOptions) -> str:
 
 
 def _neutral(data: npt.NDArray[np.uint8], escape: int) -> npt.NDArray[np.uint8]:
-    """Return a text in which all escapes, and the characters that they escape, are replaced by a letter."""
+    """Return a text in which a letter replaces each escape and each escaped character."""
     neutral = data.copy()
     position = -1
     for index in np.flatnonzero(data == escape).tolist():

@@ -20,10 +20,10 @@ from rewindow.storage.locations import filesystem_of
 
 BLOCK_BYTES = 8 << 20
 LARGEST = 64 << 20
-"""The most bytes of a record. If a record is longer, the file is probably not text, or has a quote without an end."""
+"""A record has at most this many bytes. If there is a longer one, the file is probably no text, or a quote is never closed."""
 _READ_BYTES = 1 << 20
 _UTF_8_MARK = codecs.BOM_UTF8
-# A byte order mark of UTF-32 begins with a mark of UTF-16, so the longer marks come first.
+# The byte order mark of UTF-32 begins with that of UTF-16, so longer marks come first.
 _MARKS: Mapping[bytes, str] = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
@@ -72,7 +72,7 @@ _NOT_UTF_8 = "its bytes are not UTF-8 (another encoding is named like `options: 
 
 
 class Part(NamedTuple):
-    """A part of a file: the lines that begin at a byte in ``[start, end)``. Without ``end``, all lines from ``start`` on."""
+    """A part of a file: the lines that begin at a byte in ``[start, end)``. If ``end`` is None, all lines from ``start`` on."""
 
     path: str
     start: int = 0
@@ -80,14 +80,14 @@ class Part(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Whole lines, and the number of the first of these lines in its part, from 0."""
+    """Whole lines, and the number (from 0) that the first of them has in its part."""
 
     data: bytes
     line: int
 
 
 class BadTextError(Exception):
-    """A line that cannot be read: its number in the part, from 0, and what is wrong with it."""
+    """A line that cannot be read: its number in the part (from 0), and what is wrong with it."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(reason)
@@ -121,7 +121,7 @@ def read_blocks(part: Part, options: TextOptions, *, size: int) -> Iterator[Bloc
 def read_texts(part: Part, options: TextOptions) -> Iterator[bytes]:
     """Yield the text of a part in chunks that may end anywhere, for formats whose records are not lines.
 
-    Raises as `read_blocks`.
+    Raises the errors of `read_blocks`.
     """
     decoder, line = codecs.getincrementaldecoder("utf-8")(), 0
     for chunk in _texts(part, options):
@@ -140,25 +140,31 @@ def read_texts(part: Part, options: TextOptions) -> Iterator[bytes]:
 
 
 def decompressed(path: str) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a file. Raises as `read_blocks`, but does not check whether the bytes are text."""
+    """Yield the decompressed bytes of a file.
+
+    Raises the errors of `read_blocks`, but does not check that the bytes are text.
+    """
     return _bytes(Part(path))
 
 
 def first_lines(path: str, options: TextOptions) -> bytes:
-    """Return the beginning of a file's text: at least one line, unless the file is empty. Raises as `read_blocks`."""
+    """Return the beginning of a file's text: at least one line, unless the file is empty.
+
+    Raises the errors of `read_blocks`.
+    """
     block = next(read_blocks(Part(path), options, size=1), None)
     return b"" if block is None else block.data
 
 
 def _cut(chunks: list[bytes]) -> tuple[bytes, bytes]:
-    """Return the whole lines in chunks, and the rest after the last line break. The last chunk has a line break."""
+    """Return the whole lines in chunks, and the text after the last line break. The last chunk contains a line break."""
     end = chunks[-1].rfind(b"\n") + 1
     return b"".join((*chunks[:-1], chunks[-1][:end])), chunks[-1][end:]
 
 
 def _checked(data: bytes, line: int) -> bytes:
     try:
-        # `decode` is a fast check: it compares 8 bytes of ASCII at a time.
+        # `decode` is a fast check, because it looks at 8 bytes of ASCII at a time.
         data.decode()
     except UnicodeDecodeError as error:
         raise BadTextError(line + data.count(b"\n", 0, error.start), _NOT_UTF_8) from error
@@ -195,7 +201,7 @@ def _decoded(
         return decoder.decode(chunk, final).encode()
     except UnicodeError as error:
         before = 0
-        # Line breaks are counted in decoded text, because in UTF-16 the byte of a line feed may be part of another character.
+        # Line breaks are counted in decoded text. In UTF-16, the byte of a line feed may be part of another character.
         if isinstance(error, UnicodeDecodeError):
             before = error.object[: error.start].decode(error.encoding, "ignore").count("\n")
         raise BadTextError(line + before, f"its bytes are not {options.encoding.upper()}") from error
@@ -264,7 +270,7 @@ def _lines_within(stream: IO[bytes], part: Part) -> Iterator[bytes]:
     """Yield the bytes of the lines that begin in a part. A line belongs to the part that contains its first byte."""
     position = part.start
     if part.start:
-        # The search starts one byte earlier: if that byte is a line feed, a line begins exactly at `part.start`.
+        # The search starts one byte earlier. If that byte is a line feed, a line begins exactly at `part.start`.
         stream.seek(part.start - 1)
         while True:
             data = stream.read(_READ_BYTES)
@@ -293,7 +299,8 @@ def _decompressed(path: str, stream: IO[bytes], kind: str) -> Iterator[bytes]:
     head = stream.read(_HEAD_BYTES)
     stream.seek(0)
     found = _kind_of(head)
-    # Two files have no known mark: a zstd file may begin with a skipped frame, and a cut file may have fewer bytes than the mark.
+    # Two kinds of files have no known mark: a zstd file may begin with a skippable frame, and a truncated file may be shorter
+    # than the mark.
     if head and found != kind and (found is not None or not _BINARY.search(head)):
         raise SourceError(
             "file-not-compressed-so",

@@ -1,10 +1,11 @@
 """Split JSON lines into columns of raw tokens.
 
-`json_tokens` decides which lines are accepted, and reads them one by one. This is slow, but most lines of a file look alike. So a
-line that `json_tokens` accepted becomes a template, which is its text without its values. Another line matches the template if
-it has exactly this text between its values, and if each value is valid and of the kind that the template has at this place. A
-line that matches is a valid object with the template's fields, because the template's own line is one. Many lines are matched at
-once. `json_tokens` reads the lines that match no template, and those with objects or lists as values.
+`json_tokens` defines which lines are accepted, and reads lines one by one. This is slow, but most lines of a file look alike.
+So a line that `json_tokens` has accepted becomes a template: its text without its values. Another line matches the template
+under two conditions. It has exactly the template's text between its values. Each of its values is valid, and of the same kind
+as the template's value at this place. The template comes from a valid object, so a line that matches is a valid object with
+the same fields. Many lines are matched at once. `json_tokens` reads all lines that match no template, or that have objects or
+lists as values.
 """
 
 from __future__ import annotations
@@ -28,22 +29,23 @@ _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _SCALAR = {False: f"{_NUMBER}|true|false|null", True: f"{_NUMBER}|true|false|null|NaN|-?Infinity"}
 _ESCAPES = np.isin(np.arange(256), list(b'"\\/bfnrtu'))
 _HEX = np.isin(np.arange(256), list(b"0123456789abcdefABCDEF"))
-# The bytes of a word: literals are compared eight bytes at a time.
+# The bytes of a word. Literals are compared word by word.
 _WORD = 8
 _TOGETHER = 256
 _WORTH = 64
 """Matching a template takes about as much time as reading this many lines one by one."""
 _MOST_POOR = 8
-"""After this many templates in a row that matched at most `_WORTH` lines, the other lines are read one by one."""
+"""If this many templates in a row each matched at most `_WORTH` lines, the remaining lines are read one by one."""
 
 
 def json_records(data: bytes, *, wanted: Collection[str] | None = None, constants: bool = False) -> Records:
     """Tokenize JSON lines into columns: one for each top-level field, with the raw JSON tokens of its values.
 
-    ``data`` are complete lines in valid UTF-8, without a byte order mark, of less than 2 GB. A line of JSON blanks is no
-    record. The row of a line that is not exactly one object (RFC 8259) has a fault. There is a column for each name that
-    occurs, in the order of first occurrence; with ``wanted``, only for these names. ``null`` and a missing field are null; any
-    other value is its exact text. ``constants`` accepts ``NaN``, ``Infinity`` and ``-Infinity``.
+    ``data`` are complete lines in valid UTF-8, without a byte order mark, of less than 2 GB. A line of only JSON blanks is no
+    record. Any other line that is not exactly one object (RFC 8259) is a row with a fault. There is a column for each name
+    that occurs, in the order of first occurrence. With ``wanted``, there are only columns of these names. ``null`` and a
+    missing field become null; any other value is stored as its exact text. ``constants`` accepts ``NaN``, ``Infinity`` and
+    ``-Infinity``.
     """
     block = _Block(data)
     block.read(constants=constants)
@@ -66,7 +68,8 @@ def gather(data: bytes | pa.Buffer, starts: Positions, ends: Positions, is_valid
     count = len(starts)
     if not count:
         return pa.array([], pa.string())
-    # The offsets describe an array of the spans and the gaps between them. Taking every other item copies the spans in one pass.
+    # The offsets describe an array of the spans and of the gaps between them. Taking every other item copies all spans in one
+    # pass.
     offsets = np.empty(2 * count + 1, np.int32)
     offsets[:-1:2] = starts
     offsets[1::2] = ends
@@ -79,7 +82,7 @@ def gather(data: bytes | pa.Buffer, starts: Positions, ends: Positions, is_valid
 def escaped(backslashes: Positions) -> Positions:
     """Return the positions of escaped characters, given those of backslashes.
 
-    In a series of backslashes, every other one, beginning with the first, escapes the character after it.
+    In a series of backslashes, the first, third, fifth and so on escape the character after them.
     """
     numbers = np.arange(len(backslashes))
     is_start = np.diff(backslashes, prepend=-2) > 1
@@ -91,10 +94,10 @@ def escaped(backslashes: Positions) -> Positions:
 def _are_scalars(data: bytes, starts: Positions, ends: Positions, *, constants: bool) -> _Mask:
     """Return a mask of the spans that are numbers or literals.
 
-    The same byte, which occurs in no number or literal, follows each span.
+    Each span is followed by the same byte, which occurs in no number or literal.
     """
     count = len(starts)
-    # Many tokens are matched at a time, each with the byte after it, because starting a match takes most of its time.
+    # Starting a match takes most of its time. So many tokens are matched at once, each with the byte after it.
     texts = gather(data, starts, ends + 1)
     separator = data[ends[0] : ends[0] + 1]
     offsets = np.frombuffer(texts.buffers()[1], np.int32, count + 1)
@@ -114,10 +117,10 @@ def _are_scalars(data: bytes, starts: Positions, ends: Positions, *, constants: 
 
 @dataclass(slots=True)
 class _Column:
-    """The positions of a field's values. Each list has one array for each template that has the field."""
+    """The positions of a field's values. Each list has one array per template that has the field."""
 
     rank: tuple[int, int]
-    """The line in which the field first occurs, and the number of the field in this line."""
+    """The line in which the field first occurs, and the field's number in that line."""
     lines: list[Positions] = field(default_factory=list)
     starts: list[Positions] = field(default_factory=list)
     ends: list[Positions] = field(default_factory=list)
@@ -141,7 +144,7 @@ class _Template:
 class _Block:
     def __init__(self, data: bytes) -> None:
         self.size = len(data)
-        # Words of eight bytes are compared as a whole, so the last word needs further bytes after the data.
+        # Whole words of eight bytes are compared, so the last word needs more bytes after the data.
         self.data = data + bytes(_WORD)
         self.padded = np.frombuffer(self.data, np.uint8)
         self.bytes = self.padded[: self.size]
@@ -165,8 +168,8 @@ class _Block:
             is_mark &= is_end | ~is_escaped[marks]
         if not is_mark.all():
             marks, is_end = marks[is_mark], is_end[is_mark]
-        # The positions of quotes that begin or end a string, and of line feeds. For each line, `firsts` has the index in `marks`
-        # of its first quote, and `counts` the number of its quotes.
+        # `marks` has the positions of line feeds, and of quotes that begin or end a string. For each line, `firsts` has the
+        # index in `marks` of the line's first quote, and `counts` has the number of its quotes.
         self.marks = marks
         last = np.flatnonzero(is_end)
         if len(last) < len(self.line_ends):
@@ -183,7 +186,10 @@ class _Block:
         return np.searchsorted(self.line_ends, positions)
 
     def _judge_controls(self, controls: Positions) -> None:
-        """Let a carriage return before a line feed end the line. Mark lines with other control characters as irregular."""
+        """Treat a carriage return before a line feed as part of the line's end.
+
+        Mark lines with other control characters as irregular.
+        """
         is_return = (self.bytes[controls] == _RETURN) & (self.padded[controls + 1] == _LINE_FEED)
         self.line_ends[self._line_of(controls[is_return])] -= 1
         self.is_irregular[self._line_of(controls[~is_return])] = True
@@ -245,8 +251,8 @@ class _Block:
         except TokenError:
             return None
         template = _Template(self.data[self.line_starts[line] : self.line_ends[line]], fields)
-        # Only the grammar finds the end of an object or a list. A name with an escape may contain an escaped quote, which
-        # `marks` does not have, so the quotes could not be counted.
+        # Only the grammar finds the end of an object or a list. A name with an escape may contain an escaped quote. `marks`
+        # does not have it, so quotes could not be counted.
         is_nested = any(self.data[self.line_starts[line] + field.start] in b"{[" for field in fields)
         return None if is_nested or any(b"\\" in literal for literal in template.literals) else template
 
@@ -265,7 +271,7 @@ class _Block:
             self._column(name, line, ordinal).single.append((line, begin + start, end + start))
 
     def _match(self, template: _Template, lines: Positions) -> tuple[_Mask, list[Positions]]:
-        """Return a mask of the lines that have a template's literals in its order, and the positions of each literal in them.
+        """Return a mask of the lines that have a template's literals in order, and each literal's positions in these lines.
 
         Between the literals, these lines have no quotes.
         """
@@ -273,7 +279,7 @@ class _Block:
         chosen = np.flatnonzero(is_like)
         lines = lines[chosen]
         positions = self._positions_of(template, lines)
-        # First leave out lines in which literals would overlap, or would reach beyond the end of the line. For such lines, the
+        # First leave out lines in which literals would overlap, or would extend beyond the end of the line. In these, the
         # comparison of literals below would read beyond the data.
         is_fit = np.ones(len(lines), np.bool_)
         end = self.line_starts[lines]
@@ -292,8 +298,7 @@ class _Block:
     def _positions_of(self, template: _Template, lines: Positions) -> list[Positions]:
         """Return the positions at which a template's literals would be in some lines.
 
-        A literal is found by its first quote. The number of this quote in the line is known from the quotes of the literals
-        before it.
+        A literal is found by its first quote. The quotes of the literals before it tell the number of this quote in the line.
         """
         positions: list[Positions] = []
         before = 0
@@ -321,7 +326,7 @@ class _Block:
     def _read_alike(
         self, template: _Template, lines: Positions, positions: list[Positions], *, constants: bool
     ) -> Positions:
-        """Read lines that have a template's literals at ``positions``. Return the lines with a value that does not fit.
+        """Read lines that have a template's literals at ``positions``. Return the lines with a value of another kind.
 
         For each literal, ``positions`` has an array with its position in each line.
         """
@@ -351,7 +356,7 @@ class _Block:
         if not column.single and [len(lines) for lines in column.lines] == [len(rows)]:
             starts, ends = column.starts[0], column.ends[0]
         else:
-            # A missing value is an empty span at the beginning of its line, because spans have to ascend.
+            # A missing value is an empty span at the beginning of its line, because spans must ascend.
             starts, ends = self.line_starts.copy(), self.line_starts.copy()
             for lines, some_starts, some_ends in zip(column.lines, column.starts, column.ends, strict=True):
                 starts[lines], ends[lines] = some_starts, some_ends

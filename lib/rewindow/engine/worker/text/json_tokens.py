@@ -1,7 +1,8 @@
 """The exact grammar of JSON: which texts are accepted, and where their raw tokens are.
 
-The grammar is that of RFC 8259 with three further rules, which this module checks: a field occurs only once in an object, a
-string has no half surrogate pairs, and values are nested at most `MAX_DEPTH` levels deep. Python's scanner checks the rest.
+The grammar is that of RFC 8259 with three further rules: a field occurs only once in an object, a string has no half
+surrogate pairs, and values are nested at most `MAX_DEPTH` levels deep. This module checks the three rules. Python's scanner
+checks the grammar itself.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 MAX_DEPTH = 200
-"""The most levels of objects and lists. Python's scanner, and later readers of the values, recurse once per level."""
+"""Objects and lists are nested at most this deep. Python's scanner, and later readers of the values, recurse once per level."""
 
 _blanks = re.compile(r"[ \t\r\n]*").match
 _colon = re.compile(r"[ \t\r\n]*:[ \t\r\n]*").match
@@ -24,7 +25,7 @@ _half = re.compile("[\ud800-\udfff]").search
 
 
 class Member(NamedTuple):
-    """A field of an object: its name without escapes, and where the raw token of its value starts and ends in the text."""
+    """A field of an object: its name (escapes decoded), and where the raw token of its value starts and ends in the text."""
 
     name: str
     start: int
@@ -53,7 +54,10 @@ def members(text: str, *, constants: bool = False) -> list[Member]:
 
 
 def items(text: str, *, constants: bool = False) -> list[Member]:
-    """Return the elements of a text that is exactly one list, with empty names. Raises `TokenError` for any other text."""
+    """Return the elements of a text that is exactly one list, as members with empty names.
+
+    Raises `TokenError` for any other text.
+    """
     position = _after_blanks(text, 0)
     if not text.startswith("[", position):
         raise TokenError(_located("no list", position))
@@ -61,7 +65,7 @@ def items(text: str, *, constants: bool = False) -> list[Member]:
 
 
 def _parts(text: str, position: int, closing: str, *, constants: bool) -> Iterator[Member]:
-    """Yield the fields or elements of the object or list that begins at a position. Check that nothing follows it."""
+    """Yield the members of the object or list that begins at a position. Check that nothing follows the object or list."""
     _check_depth(text)
     decode = _DECODERS[constants].raw_decode
     is_object = closing == "}"
@@ -133,7 +137,7 @@ def _check_depth(text: str) -> None:
 
 
 def _reason(message: str) -> str:
-    """Return the reason for an error message of Python's scanner, in words that do not depend on the version of Python."""
+    """Translate an error message of Python's scanner into words that do not depend on the version of Python."""
     for part, reason in _REASONS.items():
         if part in message.lower():
             return reason

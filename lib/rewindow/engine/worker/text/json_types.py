@@ -26,13 +26,14 @@ class JsonType:
     """The types that the values of a JSON field have. If ``kinds`` is empty, all values are null."""
 
     kinds: dict[str, Any] = field(default_factory=dict)
-    """Maps each type that occurs to an example of its values: a pair that says where the value is.
+    """Maps each type that occurs to the place of a value of this type, as a pair.
 
-    The types are ``string``, ``long``, ``double``, ``boolean``, ``struct`` and ``array``."""
+    The types are ``string``, ``long``, ``double``, ``boolean``, ``struct`` and ``array``.
+    """
     fields: dict[str, JsonType] = field(default_factory=dict)
-    """If some values are structs, maps each of their fields to its types."""
+    """If some values are structs, this maps each of their fields to its types."""
     item: JsonType | None = None
-    """The types of the elements of the values that are arrays; None without arrays or elements."""
+    """The types of the elements of those values that are arrays; None if there are no arrays or no elements."""
 
     def as_json(self) -> dict[str, Any]:
         """Return a JSON-serializable dictionary for `from_json`. The examples must be pairs of numbers."""
@@ -84,7 +85,7 @@ def inferred(tokens: pa.Array, source: Any = None) -> JsonType:
         if not len(rows):
             continue
         if kind == "number":
-            # The bytes of doubles are counted in all tokens at once, because matching each token takes longer.
+            # The bytes of doubles are searched for in all tokens at once, because matching each token takes longer.
             begins, until = starts[rows], ends[rows]
             counts = np.concatenate(([0], np.cumsum(_IS_FRACTION[data])))
             is_double = counts[until] > counts[begins]
@@ -102,7 +103,7 @@ def inferred(tokens: pa.Array, source: Any = None) -> JsonType:
 
 
 def merge(earlier: JsonType, later: JsonType) -> JsonType:
-    """Return the types of two blocks or files together. If both have an example of a type, the earlier one is kept."""
+    """Return the types of two blocks or files together. If both have an example of a type, the one of ``earlier`` is kept."""
     fields = {
         name: merge(earlier.fields.get(name) or JsonType(), later.fields.get(name) or JsonType())
         for name in {**earlier.fields, **later.fields}
@@ -124,7 +125,7 @@ def mixtures(types: JsonType, path: str) -> Iterator[Mixture]:
 
 
 def schema_type(types: JsonType) -> Any:
-    """Return the type of a field without `mixtures` in Spark's schema JSON. If all its values are null, it is a string."""
+    """Return the type of a field without `mixtures`, in Spark's schema JSON. A field of only nulls is a string."""
     kinds = _distinct_kinds(types) or ["string"]
     match kinds[0]:
         case "struct":
@@ -141,7 +142,10 @@ def schema_type(types: JsonType) -> Any:
 
 
 def _distinct_kinds(types: JsonType) -> list[str]:
-    """Return the types that occur, in a fixed order. Without ``long`` if ``double`` occurs, because whole numbers are doubles."""
+    """Return the types that occur, in a fixed order.
+
+    If ``double`` occurs, ``long`` is left out: whole numbers are then doubles.
+    """
     return sorted(types.kinds.keys() - ({"long"} if "double" in types.kinds else set()))
 
 

@@ -1,8 +1,8 @@
 """Convert raw JSON tokens to values: strings to their texts, and nested values to the canonical JSON that a log stores.
 
-Before nested values are written as canonical JSON, a struct becomes a row if its field names are Python identifiers, otherwise a
-dictionary. A map becomes a dictionary, an array a list. A DECIMAL becomes a Decimal with the digits of its scale. Times, dates
-and bytes become texts, as in Spark's `to_json`.
+Before nested values are written as canonical JSON, a struct becomes a row if its field names are Python identifiers,
+otherwise a dictionary. A map becomes a dictionary, an array a list. A DECIMAL becomes a Decimal with as many digits after the
+point as its scale. Times, dates and bytes become texts, as in Spark's `to_json`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Typed = Callable[[pa.Array, str], tuple[pa.Array, Mask]]
 form."""
 
 JSON = "json"
-"""The type of a column or nested field whose values are landed as their exact texts. Spark has no such type."""
+"""The type of a column or nested field that is landed as the exact text of its values. Spark has no such type."""
 
 _Scalars = dict[str, Any]
-"""A mapping from the texts of a scalar type to their values. While texts are collected, each value is None."""
+"""Maps the texts of a scalar type to their values. While the texts are still being collected, each value is None."""
 _Path = tuple[Any, str | int] | tuple[()]
-"""The way from a column to a value: the path of the value around it, and the field's name or the element's number."""
+"""The path from a column to a value: the path of the value that contains it, and the field's name or the element's number."""
 
 _OF_TEXTS = ("date", "timestamp", "binary")
 _BAD = object()
@@ -62,20 +62,20 @@ class Nested:
     """A column of nested values."""
 
     texts: pa.Array
-    """The canonical JSON of each row; null if the token is null, or does not fit the type."""
+    """The canonical JSON of each row; null if the token is null, or has no accepted form of the type."""
     misfits: Mapping[int, Misfit]
-    """Maps each row to the first value in the row that does not fit."""
+    """Maps a row to the first of its values that has no accepted form. Rows without such a value are left out."""
 
 
 def texts_of(tokens: pa.Array) -> tuple[pa.Array, Mask]:
-    """Return the texts of tokens that are strings, and a mask of the other tokens, whose texts are null."""
+    """Return the texts of the tokens that are strings (null for other tokens), and a mask of the other tokens."""
     if not len(tokens):
         return tokens, np.zeros(0, np.bool_)
     is_string = pc.starts_with(tokens, '"').fill_null(False).to_numpy(zero_copy_only=False)
     is_bad = ~is_string & tokens.is_valid().to_numpy(zero_copy_only=False)
     starts, ends = spans(tokens)
     data = tokens.buffers()[2] or b""
-    # Tokens without a text get an empty span at their start, because spans have to ascend.
+    # Tokens without a text get an empty span at their start, because spans must ascend.
     texts = gather(data, starts + is_string, ends - is_string, None if is_string.all() else is_string)
     if not (np.frombuffer(data, np.uint8) == _BACKSLASH).any():
         return texts, is_bad
@@ -87,9 +87,10 @@ def texts_of(tokens: pa.Array) -> tuple[pa.Array, Mask]:
 def nested(tokens: pa.Array, kind: Any, name: str, typed: Typed) -> Nested:
     """Return the canonical JSON of a column's tokens, for a column of type STRUCT, ARRAY or MAP.
 
-    ``kind`` is an object of Spark's schema JSON, in which `JSON` may be a type, too. ``typed`` is called once for each scalar
-    type except STRING, BOOLEAN and `JSON`. For DATE, TIMESTAMP and BINARY it gets the texts of strings, for other types the raw
-    tokens of numbers. It returns an Arrow array of the type. For TIMESTAMP, the array may also have epoch milliseconds.
+    ``kind`` is an object of Spark's schema JSON, in which `JSON` may be a type, too. ``typed`` converts all texts of a scalar
+    type to an Arrow array of the type. It is called once for each scalar type except STRING, BOOLEAN and `JSON`. For DATE,
+    TIMESTAMP and BINARY it gets the texts of strings, for other types the raw tokens of numbers. For TIMESTAMP, the array may
+    also have epoch milliseconds.
     """
     coded = tokens.dictionary_encode()
     scalars: dict[str, _Scalars] = {}
@@ -130,7 +131,7 @@ class _MisfitError(ValueError):
 
 
 def _type(scalars: _Scalars, kind: str, typed: Typed) -> None:
-    """Convert each text to a value of the type, or to `_BAD` if the text has no accepted form."""
+    """Convert each collected text to a value of the type, or to `_BAD` if the text has no accepted form."""
     values, is_bad = typed(pa.array(list(scalars), pa.string()), kind)
     rows = zip(scalars, _as_json(values, kind), is_bad.tolist(), strict=True)
     scalars.update({text: _BAD if is_wrong else value for text, value, is_wrong in rows})
@@ -138,7 +139,7 @@ def _type(scalars: _Scalars, kind: str, typed: Typed) -> None:
 
 def _as_json(values: pa.Array, kind: str) -> list[Any]:
     """Return values of a type as Python values that `dump_value` writes as canonical JSON."""
-    # A float is written with the fewest digits that identify it as a 32-bit float, not with the digits of the equal double.
+    # A FLOAT is written with the fewest digits that identify it among 32-bit floats, not with the digits of the equal double.
     if kind == "float":
         return [None if value is None else float(str(np.float32(value))) for value in values.to_pylist()]
     if kind == "date":
@@ -160,8 +161,8 @@ def _instant(ms: int) -> str:
 def _converter(kind: Any, scalars: dict[str, _Scalars]) -> Callable[[Any, _Path], Any]:
     """Return the function that converts decoded values of a type, given the path to each value.
 
-    The type is a name or, if nested, an object of Spark's schema JSON. The function uses the values in ``scalars``, and adds
-    texts that are not there.
+    The type is a name or, if nested, an object of Spark's schema JSON. The function looks texts up in ``scalars``, and adds
+    those that are missing.
     """
     match kind:
         case {"type": "array", "elementType": inner}:
@@ -198,7 +199,7 @@ def _converter(kind: Any, scalars: dict[str, _Scalars]) -> Callable[[Any, _Path]
 
 
 def _nullable(kind: Any, cls: type[Any], convert: Callable[[Any, _Path], Any]) -> Callable[[Any, _Path], Any]:
-    """Return a function that converts values of a class, keeps None, and raises `_MisfitError` for other values."""
+    """Return a function that converts values of a class, returns None for None, and raises `_MisfitError` for other values."""
 
     def read(value: Any, path: _Path) -> Any:
         if value is None:
@@ -210,13 +211,13 @@ def _nullable(kind: Any, cls: type[Any], convert: Callable[[Any, _Path], Any]) -
     return read
 
 
-# Repeated fields and constants need no check, because the tokenizer has checked them.
+# Repeated fields and constants need no check here, because the tokenizer has already checked them.
 decode = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=Number).decode
 """Decodes a valid token. A number becomes a `Number`, which keeps its text."""
 
 
 def _exact(token: str, kind: Any) -> Any:
-    """Decode a token of a type. A value of type `JSON` stays its exact text."""
+    """Decode a token of a type. A value of type `JSON` is kept as its exact text."""
     match kind, token[:1]:
         case "json", _ if token != "null":  # noqa: S105 - JSON's null
             return token

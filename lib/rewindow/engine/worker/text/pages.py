@@ -31,7 +31,7 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some rows of text: a batch in memory, or a range of bytes of a file, which workers can read."""
+    """Some rows of text: a batch in memory, or a range of bytes in a file that workers can read."""
 
     rows: int
     batch: pa.RecordBatch | None = None
@@ -40,7 +40,7 @@ class Page:
     size: int = 0
 
     def read(self) -> pa.RecordBatch:
-        """Return the rows. Raises `StorageError` (74) if the file is gone."""
+        """Return the rows. Raises `StorageError` (74) if the page's file is gone."""
         if self.batch is not None:
             return self.batch
         system, location = filesystem_of(self.path)

@@ -37,7 +37,7 @@ from rewindow.storage.progress import counted
 _BLANKS = b" \t\r\n"
 _LIST, _LIST_END = b"[]"
 _MARK = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
-"""Matches a bracket, or a whole string, which may end with the text."""
+"""Matches a bracket or a whole string. A string without a closing quote ends with the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,15 @@ class JsonLines:
 def json_lines(chunks: Iterable[bytes]) -> Iterator[JsonLines]:
     """Yield the objects of a file in order, in blocks.
 
-    ``chunks`` are the bytes of the file, without a byte order mark. A chunk may end anywhere. It should have some MB, because a
-    block has the objects that end in a chunk. The caller checks that the chunks or the blocks are UTF-8. At most one object and
-    two chunks are in memory. In the blocks, blanks replace the line breaks of an object. JSON allows no line break in a string.
-    If a string contains one, tabs replace the line breaks of the object, so that `json_records` refuses the object.
+    ``chunks`` are the bytes of the file, without a byte order mark. A chunk may end anywhere. It should have some MB, because
+    a block has the objects that end in one chunk. The caller checks that the chunks or the blocks are UTF-8. At most one
+    object and two chunks are in memory. In the blocks, blanks replace the line breaks of an object, so that it is one line.
+    JSON allows no line break in a string. If a string contains one, tabs replace the line breaks of its object instead, so
+    that `json_records` refuses the object.
 
-    Raises `BadTextError` for text outside of the objects, a comma too many or too few, two objects in a line without a list, an
-    object or list without an end, and an object of more than `LARGEST` bytes. Blocks that were yielded before the error
-    are correct. But the caller should refuse the whole file, because nothing after the mistake can be trusted.
+    Raises `BadTextError` for text outside of the objects, a comma too many or too few, two objects in a line without a list,
+    an object or list without an end, and an object of more than `LARGEST` bytes. Blocks that were yielded before the error
+    are correct. But the caller should refuse the whole file, because no text after the mistake can be trusted.
     """
     division = _Division()
     parts: list[bytes] = []
@@ -76,8 +77,8 @@ def json_lines(chunks: Iterable[bytes]) -> Iterator[JsonLines]:
         parts, size = [rest], len(rest)
         if size > LARGEST:
             raise BadTextError(division.begin_of(rest), f"an object of more than {LARGEST >> 20} MB")
-        # If no object ends in the text, wait until the text has doubled. Otherwise the text of a large object would be searched
-        # again with each chunk.
+        # If no object ends in the text, wait until the text has doubled. Otherwise each chunk would cause a new search through
+        # the text of a large object.
         enough = 0 if lines is not None else min(2 * size, LARGEST + 1)
     lines, rest = division.divide(b"".join(parts))
     if lines is not None:
@@ -86,13 +87,16 @@ def json_lines(chunks: Iterable[bytes]) -> Iterator[JsonLines]:
 
 
 class _Division:
-    """The division of a file into objects, between two pieces of its text. It always stops outside of the objects."""
+    """The state of the division of a file into objects, between two pieces of its text.
+
+    It always stops outside of the objects.
+    """
 
     def __init__(self) -> None:
-        # `line` is the line, from 0, in which the rest of the text begins.
+        # `line` is the number, from 0, of the line in which the rest of the text begins.
         self.line = 0
         self.list_line: int | None = None
-        # `is_started`: a character other than a blank was read. `is_closed`: the list has ended.
+        # `is_started`: whether a character other than a blank was read. `is_closed`: whether the list has ended.
         self.is_started = False
         self.is_closed = False
         self.has_objects = False
@@ -138,7 +142,10 @@ class _Division:
         return JsonLines(b"\n".join(objects), np.array(lines[: len(objects)])) if objects else None, text[position:]
 
     def _begin(self, text: bytes) -> bytes:
-        """Return a text without the blanks and the bracket that begin the file's list, if the text has this bracket."""
+        """If a text begins with blanks and the opening bracket of the file's list, return it without them.
+
+        Otherwise return it unchanged.
+        """
         rest = text.lstrip(_BLANKS)
         if self.is_started or not rest:
             return text
@@ -150,7 +157,7 @@ class _Division:
         return rest[1:]
 
     def _check_gap(self, gap: bytes, line: int) -> None:
-        """Raise `BadTextError` for a text that may not be between two objects, or before the first object."""
+        """Raise `BadTextError` if a text may not be between two objects, or before the first object."""
         separator = gap.strip(_BLANKS)
         if self.list_line is not None and self.has_objects:
             if separator != b",":
@@ -161,11 +168,11 @@ class _Division:
             raise BadTextError(line, "two objects in a line")
 
     def begin_of(self, rest: bytes) -> int:
-        """Return the line, from 0, of the first character of the rest that is not a blank."""
+        """Return the line (from 0) of the first character in the rest that is not a blank."""
         return self.line + rest.count(b"\n", 0, len(rest) - len(rest.lstrip(_BLANKS)))
 
     def finish(self, rest: bytes) -> None:
-        """Raise `BadTextError` if the file may not end after the rest of its text."""
+        """Raise `BadTextError` if the file may not end with this rest of its text."""
         text = rest.strip(_BLANKS)
         if self.list_line is not None and not self.is_closed:
             raise BadTextError(self.list_line, "a list without an end")
@@ -179,7 +186,7 @@ def _stray(text: bytes) -> str:
 
 _Longs = npt.NDArray[np.int64]
 
-# The names contain the character NUL, which the name of a file's column never has. So they differ from all columns of files.
+# These names contain the character NUL. No column of a file has such a name, so they differ from all columns of files.
 LINE, WRONG = "\0line", "\0wrong"
 """The columns of a page besides the texts: the line of each record in its part, from 0, and the fault of a record."""
 _SHOWN_TEXT = 200
@@ -196,11 +203,11 @@ class TextRead:
     infers: bool = False
     """Whether to note which types each column fits."""
     keeps_faults: bool = False
-    """Whether a record that cannot be read becomes a row with a fault. Otherwise the pass ends at such a record."""
+    """Whether a record that cannot be read becomes a row with a fault. Otherwise reading ends at such a record."""
 
 
 class Fault(NamedTuple):
-    """Why a pass ended: the line, from 0, what is wrong with it, and whether only this record is wrong, so it can be left out."""
+    """Why reading ended: the line (from 0), its fault, and whether only this record is wrong, so that it can be left out."""
 
     line: int
     reason: str
@@ -211,8 +218,8 @@ class Fault(NamedTuple):
 class PartRead:
     """What was noted about a part of a file, and its pages.
 
-    ``names`` are the columns, ``filled`` the columns with a value, ``kinds`` the types that all values of a column fit. ``rows``
-    and ``lines`` are numbers. ``fault`` is None if the pass reached the end.
+    ``names`` are the columns, ``filled`` the columns with a value, ``kinds`` the types that all values of a column fit.
+    ``rows`` and ``lines`` are the numbers of rows and lines. ``fault`` is None if reading reached the end.
     """
 
     part: Part
@@ -248,7 +255,7 @@ class PartRead:
 
 
 class PartReader:
-    """A reader of one part of a file. Iterate over `batches` to the end, then call `noted`."""
+    """A reader of one part of a file. Callers iterate over `batches` to the end, then call `noted`."""
 
     def __init__(self, read: TextRead, part: Part) -> None:
         self._read, self._part = read, part
@@ -258,7 +265,7 @@ class PartReader:
         self._fault: Fault | None = None
 
     def noted(self, pages: Sequence[Page]) -> PartRead:
-        """Return what was noted. ``pages``: the pages to which the batches were written."""
+        """Return what was noted about the part. ``pages``: the pages to which the batches were written."""
         filled = tuple(name for name, is_filled in self._names.items() if is_filled)
         lines = self._last.line + self._last.data.count(b"\n")
         return PartRead(
@@ -275,7 +282,7 @@ class PartReader:
                 if self._fault is not None:
                     return
         except BadTextError as error:
-            # The pass ends here even with `unreadable: skip`, because the rows after such a line cannot be trusted.
+            # Reading ends here even with `unreadable: skip`, because the rows after such a line cannot be trusted.
             self._fault = Fault(error.line, error.reason, is_of_record=False)
 
     def _records(self) -> Iterator[tuple[Block, Records]]:
@@ -294,7 +301,7 @@ class PartReader:
             yield block, csv_rows(block.data, options, names)
 
     def _objects(self) -> Iterator[tuple[Block, Records]]:
-        """Yield the objects of a JSON file with ``lines: multiple``. A list of objects may be one long line."""
+        """Yield the objects of a JSON file with ``lines: multiple``. Its list of objects may be one long line."""
         has_constants = bool(self._read.options.constants)
         for lines in json_lines(read_texts(self._part, self._read.options)):
             records = json_records(lines.data, constants=has_constants)
@@ -348,7 +355,7 @@ class PartReader:
         self._kinds[name] = merge(self._kinds[name], types) if name in self._kinds else types
 
     def _shown(self, block: Block, records: Records, faults: Mapping[int, str]) -> list[str | None]:
-        """Return for each row its fault, or None. If each record is one line, the fault quotes the record's text."""
+        """Return, for each row, its fault or None. If each record is one line, a fault quotes the record's text."""
         lines = [] if self._read.options.is_multiple else block.data.split(b"\n")
         reasons: list[str | None] = [None] * len(records.lines)
         for row, reason in faults.items():
@@ -371,9 +378,9 @@ def read_into(read: TextRead, part: Part, folder: str) -> PartRead:
 
 
 def header_of(path: str, options: TextOptions) -> tuple[str, ...]:
-    """Return the columns of a CSV file, from its first line; none if the file has no line.
+    """Return the columns of a CSV file, from its first line; an empty tuple if the file has no line.
 
-    Raises `BadTextError`, and otherwise as `PartReader.batches`.
+    Raises `BadTextError`, and the errors of `PartReader.batches`.
     """
     header = csv_header(first_lines(path, options), options)
     return () if header is None else header[0]

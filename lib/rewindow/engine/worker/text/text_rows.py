@@ -1,6 +1,6 @@
 """The rows of a page as values.
 
-A column is converted when it is first read. Texts that are not values of its type are noted.
+A column is converted when it is first read. Texts that are not values of the column's type are noted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _OF_TEXTS = frozenset({"date", "timestamp", "timestamp_ntz", "binary"})
 
 @dataclass(frozen=True, slots=True)
 class _TypedTokens(Typed):
-    """The values of JSON tokens. For nested values, ``misfits`` maps a bad row to the part of its value that does not fit."""
+    """The values of JSON tokens.
+
+    For nested values, ``misfits`` maps a bad row to the part of its value that has no accepted form.
+    """
 
     misfits: Mapping[int, Misfit] | None = None
 
@@ -70,7 +73,7 @@ def _unquoted(tokens: pa.Array) -> Typed:
 
 
 def _field_tokens(tokens: pa.Array, path: list[str]) -> pa.Array:
-    """Return the tokens of the field at ``path``, given the tokens of objects; null where an object lacks the field."""
+    """Return the tokens of the field at ``path`` in objects, given as tokens; null where an object lacks the field."""
     for name in path:
         objects = pc.if_else(pc.starts_with(tokens, "{"), tokens, pa.scalar(None, pa.string()))
         lines = pc.binary_join(pa.array([objects.fill_null("{}").to_pylist()], pa.list_(pa.string())), "\n")
@@ -98,7 +101,7 @@ def _scalars(tokens: pa.Array, kind: str, column: str, options: TextOptions, zon
 
 
 def _binary(texts: pa.Array) -> Typed:
-    """Return the bytes that texts in base64 encode."""
+    """Decode texts in base64 to bytes."""
     bad, values = np.zeros(len(texts), np.bool_), list[bytes | None]()
     for row, text in enumerate(texts.to_pylist()):
         try:
@@ -114,7 +117,7 @@ _MOST_SHOWN = 80
 
 
 class BadValueError(Exception):
-    """A text is not a value of its type. The message names place and value; it is a sentence without its full stop."""
+    """A text is not a value of its type. The message names place and value. It is a sentence without its full stop."""
 
 
 class TextRows:
@@ -129,11 +132,11 @@ class TextRows:
         piece: Piece,
         first_line: int,
     ) -> None:
-        """Bind to a page of the file ``piece``. The page's part of the file begins after ``first_line`` lines.
+        """Bind to a page of the file ``piece``. ``first_line`` lines come before the part of the file that contains the page.
 
         ``kinds`` maps the source's columns, and paths of fields in them, to their types (Spark's names, or objects for nested
-        types). ``times`` has the columns of the log's timestamp and arrival. A bad value in such a column is an invalid time, and
-        the timestamp policy decides what happens to the row.
+        types). ``times`` has the columns of the log's timestamp and arrival. A bad value in such a column is an invalid time,
+        so the timestamp policy decides what happens to the row.
         """
         self.spec, self.kinds, self.piece = spec, kinds, piece
         self._times, self._batch, self._first_line = times, batch, first_line
@@ -189,7 +192,7 @@ class TextRows:
         return self._typed(name, "timestamp").values
 
     def faults(self) -> pa.Array:
-        """Return for each row the reason why it cannot be landed; null for rows in which no fault was found so far."""
+        """Return, for each row, why it cannot be landed; null for rows in which no fault has been found so far."""
         faults = pa.nulls(self.rows, pa.string())
         if WRONG in self._batch.schema.names:
             wrong = self._batch.column(WRONG)
@@ -206,7 +209,7 @@ class TextRows:
         return faults
 
     def texts(self, name: str) -> pa.Array:
-        """Return the texts of a column as they are in the file. For JSON strings, return the decoded text."""
+        """Return the texts of a column as they are in the file, except that JSON strings are decoded."""
         texts = self._texts(name)
         if self.spec.source.format == CSV:
             return texts
@@ -238,7 +241,7 @@ class TextRows:
         return f"{shown(self.spec.source, self.piece.path)}, line {line}"
 
     def _texts(self, name: str) -> pa.Array:
-        """Return the texts or tokens of a column; nulls if the file does not have the column."""
+        """Return the texts or JSON tokens of a column; nulls if the file does not have the column."""
         if name in self._values:
             return pa.repeat(pa.scalar(self._values[name], pa.string()), self.rows)
         names = self._batch.schema.names
@@ -266,6 +269,6 @@ def _sql(kind: Any) -> str:
 
 
 def text_kinds(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the types with which text columns are read. A time without a zone is read in the feed's zone, as a TIMESTAMP."""
+    """Return the types with which text columns are read. A time without a zone becomes a TIMESTAMP, in the feed's zone."""
     kinds: dict[str, Any] = json.loads(json.dumps(fields).replace('"timestamp_ntz"', '"timestamp"'))
     return kinds

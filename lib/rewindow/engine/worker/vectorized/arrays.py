@@ -1,7 +1,7 @@
 """Convert between Arrow columns and NumPy arrays, and keep the state of groups as arrays of equal length.
 
-A slot of a `GroupFrame` is the index of a group's row. After one of the exceptions of this module, record execution does the
-work.
+A slot is the index of a group's row in a `GroupFrame`. If an exception of this module is raised, record execution does the
+work instead.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ LONG_BYTES = 8
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 Array = npt.NDArray[Any]
 Column = tuple[Any, Any]
-"""The dtype of a column, and the value that new slots have."""
+"""The dtype of a column, and the initial value of its new slots."""
 _FIXED = {"long": LONG_BYTES, "double": LONG_BYTES, "boolean": 1}
 
 
 class Operand(NamedTuple):
-    """A column of values (numbers or objects), and a mask of the values that are not null (None: no value is null)."""
+    """A column of values (numbers or objects), and a mask of the values that are not null; None if no value is null."""
 
     values: Array
     valid: Array | None
@@ -116,7 +116,10 @@ def texts_column(items: Sequence[Any], column_type: str) -> pa.Array:
 
 
 class GroupFrame:
-    """Columns of equal length, with a row for each group. `extend` and `keep` invalidate the views from `__getitem__`."""
+    """Columns of equal length, with one row per group.
+
+    After `extend` or `keep`, arrays from `__getitem__` are no longer valid.
+    """
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
         """Define the columns by name. They have no rows yet."""
@@ -124,7 +127,7 @@ class GroupFrame:
         self._arrays = {name: np.empty(0, dtype) for name, (dtype, _) in columns.items()}
         self.size = 0
         self.bounds: dict[str, int] = {}
-        """An upper bound of the absolute values of each column with sums. If a column has no entry, all its values are 0."""
+        """For each column with sums, an upper bound of its absolute values. All values of a column without an entry are 0."""
 
     def __getitem__(self, name: str) -> Array:
         """Return a column."""

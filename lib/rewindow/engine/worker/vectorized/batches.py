@@ -1,7 +1,7 @@
-"""Batches of records on their way from a topic to the windows or to a join.
+"""Batches of records between the topic from which they are read, and the windows or the join.
 
 This module reads the records of a repartition topic as columns, in the order in which `log_reader` reads them as records. It
-merges the batches of several topics into the order in which the task takes records (`streams.ordering`, L1).
+merges the batches of several topics into the order in which the task processes records (`streams.ordering`, L1).
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Batch:
     keys: Sequence[pa.Array]
     columns: Columns
     orders: Array | None = None
-    """The order key of each record; None unless the task needs order keys (`vectorized_task.ClosingOrder`)."""
+    """The order key of each record; None if the task does not need order keys (`vectorized_task.ClosingOrder`)."""
     positions: Array | None = None
-    """The position of each record in the task's order; None unless the task merges topics (`merged`)."""
+    """The position of each record in the task's order; None if the task does not merge topics (`merged`)."""
 
     def filtered(self, mask: pa.Array | None) -> Batch:
         """Return the records where the mask is true. None: return all records."""
@@ -49,19 +49,19 @@ class Batch:
         return Batch(self.timestamps[rows], keys, columns, _of(self.orders, rows), _of(self.positions, rows))
 
     def taken(self, rows: Array) -> Batch:
-        """Return the records with these indexes, which may repeat."""
+        """Return the records with these indexes. An index may occur several times."""
         index = pa.array(rows)
         columns = {name: column.take(index) for name, column in self.columns.items()}
         keys = [column.take(index) for column in self.keys]
         return Batch(self.timestamps[rows], keys, columns, _of(self.orders, rows), _of(self.positions, rows))
 
     def slice(self, start: int, count: int) -> Batch:
-        """Return ``count`` consecutive records from ``start`` on. The batch must not have orders or positions."""
+        """Return ``count`` consecutive records from ``start`` on. The batch must have neither order keys nor positions."""
         columns = {name: column.slice(start, count) for name, column in self.columns.items()}
         return Batch(self.timestamps[start : start + count], [key.slice(start, count) for key in self.keys], columns)
 
     def at(self, positions: Array) -> Batch:
-        """Return the same records with their positions."""
+        """Return the same records with the given positions."""
         return replace(self, positions=positions)
 
     def with_columns(self, columns: Columns) -> Batch:
@@ -83,11 +83,11 @@ class InternalSource:
     key_names: tuple[str, ...]
     value_names: tuple[str, ...]
     markers: tuple[str, str]
-    """The columns that say whether a key is null, and whether a value is null. They distinguish null from a row of nulls."""
+    """Two columns: whether the key is null, and whether the value is null. They distinguish null from a row of nulls."""
 
 
 def internal_sources(topology: Topology, logs: LogShapes) -> Mapping[str, InternalSource]:
-    """Return a mapping from the name of each repartition topic to its source."""
+    """Return the source of each repartition topic, by topic."""
     sources = {}
     for node in topology.nodes.values():
         if isinstance(node, SinkNode) and node.is_internal and not node.is_global:
@@ -99,7 +99,7 @@ def internal_sources(topology: Topology, logs: LogShapes) -> Mapping[str, Intern
 
 
 class InternalBatches:
-    """Reads one repartition topic of one task, epoch by epoch. ``reads``: the indexes of the value columns to read."""
+    """Reads one repartition topic for one task, epoch by epoch. ``reads``: the indexes of the value columns to read."""
 
     def __init__(self, source: InternalSource, files: tuple[InternalFile, ...], reads: list[int]) -> None:
         self._source, self._reads = source, reads
@@ -107,7 +107,7 @@ class InternalBatches:
         self._epochs = SortedEpochs(files, names)
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Yield the batches of an epoch. Raises `UnfitError` for a null key, and for a null value instead of a row."""
+        """Yield the batches of an epoch. Raises `UnfitError` for a null key, or for a null where a row is expected."""
         table, source = self._epochs.take(number), self._source
         if table is None:
             return
@@ -141,7 +141,8 @@ def merged(topics: Sequence[Iterator[Batch]]) -> Iterator[Merged]:
     """Merge the batches of an epoch into the task's order. At most one batch of each topic is in memory."""
     pending = [_Pending(batches) for batches in topics]
     while waiting := [(topic.last_ms, rank) for rank, topic in enumerate(pending) if topic.fill()]:
-        # Find the earliest of the last records of the current batches. All records that precede it are in these batches.
+        # Compare the last records of the current batches and find the earliest of them. All records that precede it are in
+        # these batches.
         last_ms, last = min(waiting)
         parts = [topic.take(last_ms, with_ties=rank <= last) for rank, topic in enumerate(pending)]
         orders = np.concatenate([part.orders for part in parts])
@@ -198,7 +199,7 @@ class _Pending:
         return True
 
     def take(self, last_ms: int, *, with_ties: bool) -> _Part:
-        """Remove and return the records with order keys below ``last_ms``. ``with_ties``: also those with this order key."""
+        """Remove and return the records with order keys below ``last_ms`` or, with ``with_ties``, up to and including it."""
         batch, orders = self._part
         count = int(np.searchsorted(orders, last_ms, "right" if with_ties else "left"))
         self._part = _Part(batch.slice(count, len(orders) - count), orders[count:])

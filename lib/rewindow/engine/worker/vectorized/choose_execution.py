@@ -1,8 +1,8 @@
 """Decide which sub-topologies vectorized execution can run, from the graph and its types alone.
 
-Sub-topologies can have two forms. The form with windows: a log or a repartition topic -> where, select, Python functions ->
-group by key -> time or session windows -> built-in aggregates -> final results -> where, select, Python functions -> a table or
-a repartition topic.
+Such a sub-topology has one of two forms. The form with windows: a log or a repartition topic -> where, select, Python
+functions -> group by key -> time or session windows -> built-in aggregates -> final results -> where, select, Python
+functions -> a table or a repartition topic.
 
 The form with a join: two logs or repartition topics -> where, select, Python functions -> a join of two streams, of a stream
 with a table that a topic fills, or of two such tables -> where, select, Python functions -> a table or a repartition topic.
@@ -80,10 +80,10 @@ def choose_execution(
 
 
 def why_one_by_one(topology: Topology, part: SubTopology, settings: Settings, *, has_quarantine: bool) -> str:
-    """Return the settings that force a sub-topology to process records one by one, as text; empty if there are none.
+    """Return, as text, the settings that force a sub-topology to process records one by one; empty if there are none.
 
-    These settings quarantine, retry or leave out single records, whatever the nodes do. ``has_quarantine``: whether the job
-    writes to a quarantine.
+    These settings quarantine, retry or skip single records, so they matter whatever the nodes do. ``has_quarantine``: whether
+    the job writes to a quarantine.
     """
     reasons = [_policy_words(name, policy) for name, policy in policies_of(part, settings.on_error).items()]
     if has_quarantine:
@@ -222,7 +222,7 @@ def _check_sessions(plan: FinalResultsPlan, windows: SessionWindows, aggregate: 
 
 
 def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, list[Any]]:
-    """Return the source, the nodes before the windows, the window node, the suppress node or None, and the nodes after it.
+    """Return the source, the nodes before the windows, the window node, the suppress node (or None), and the nodes after them.
 
     The last list has the nodes that follow `to_stream`, with the sink as its last node.
     """
@@ -258,7 +258,7 @@ def _suppressing(node: Any, stores: Mapping[str, StoreBuilder], logs: LogShapes)
 
 
 def _check_types(plan: FinalResultsPlan) -> None:
-    """Check that the tables have the columns that the kernels produce. A sink may declare columns of other types."""
+    """Check that the tables have the columns that the plan produces, because a sink may declare columns of other types."""
     state = [kind for fold in plan.folds for kind in fold.state_types]
     result = [fold.result_type for fold in plan.folds]
     key, bounds = _types(plan.key.columns), ["long", "long"]
@@ -338,14 +338,14 @@ def _plan_join(topology: Topology, part: SubTopology, logs: LogShapes) -> JoinPl
 
 
 class _Graph:
-    """Walks the nodes of a part with a join. The methods raise `NotVectorizableError` if the nodes do not have the form above."""
+    """Walks the nodes of a sub-topology with a join. Raises `NotVectorizableError` if it does not have the form with a join."""
 
     def __init__(self, part: SubTopology) -> None:
         self._nodes: dict[str, Any] = {node.name: node for node in part.nodes}
         self._used: set[str] = set()
 
     def ends_of_streams(self, join: Any) -> list[Any]:
-        """Return the last node of the left chain and the last node of the right chain of a join of streams."""
+        """Return the last nodes of the two chains of nodes (left, right) that lead to a join of streams."""
         self._use(join)
         parents = [self._nodes[name] for name in join.parents]
         marks = {node.supplier.is_left: node for node in parents if isinstance(_supplier(node), JoinSide)}
@@ -354,7 +354,7 @@ class _Graph:
         return [self._nodes[marks[is_left].parents[0]] for is_left in (True, False)]
 
     def ends_of_table(self, join: Any) -> tuple[list[Any], tuple[JoinedTable, ...]]:
-        """Return the last node of the stream's chain, the last node of the table's chain, and the table."""
+        """Return the last nodes of the chains that lead to a join (of the stream, of the table), and the table."""
         self._use(join)
         if join.supplier.waiting is not None:
             raise NotVectorizableError(f"{join.name} has a grace period: its records wait for updates of the table")
@@ -364,7 +364,7 @@ class _Graph:
         return ends, (JoinedTable(owner.name, owner.supplier.store, is_left=False),)
 
     def ends_of_tables(self, join: Any) -> tuple[list[Any], tuple[JoinedTable, ...]]:
-        """Return the last nodes of the two chains of the joined tables, and the tables."""
+        """Return the last nodes of the two chains (left, right) that lead to a join of tables, and the tables."""
         if join.supplier.store is not None:
             raise NotVectorizableError(f"{join.name} keeps its rows in a store")
         self._use(join)
@@ -383,7 +383,7 @@ class _Graph:
         return ends, tuple(tables)
 
     def _owner(self, join: Any, view: Any) -> Any:
-        """Return the node that fills the store that ``view`` reads."""
+        """Return the node that writes the store which ``view`` reads."""
         if type(view) is not StoreView or view.history_ms is not None:
             raise NotVectorizableError(
                 f"the table of {join.name} is versioned, or has verbs between its store and the join"

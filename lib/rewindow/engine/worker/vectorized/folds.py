@@ -27,11 +27,11 @@ ITEM_BYTES = 4
 """The bytes of an item's length, which precedes each item in an encoded row."""
 
 Operands = Mapping[int | Texts, Operand]
-"""The inputs of folds for some records. The key is what a fold reads: the index of a value column, or `Texts`."""
+"""Maps what a fold reads (the index of a value column, or `Texts`) to the values of some records."""
 
 
 class Rows(NamedTuple):
-    """Rows and their groups: the slot of each row, the distinct slots, and each row's index into the distinct slots."""
+    """The groups of rows: the slot of each row, the distinct slots, and each row's index into the distinct slots."""
 
     slots: Array
     distinct: Array
@@ -45,14 +45,14 @@ class Rows(NamedTuple):
 
 
 class Fold(ABC):
-    """One aggregate. Its state is in columns of the frame of groups. The names of these columns start with ``name``."""
+    """One aggregate. Its state is in columns of the `GroupFrame` whose names start with ``name``."""
 
     state_types: Sequence[str]
     result_type: str
     operand: int | Texts | None = None
     """The input of the fold: the index of a value column, texts, or None if the fold reads no values."""
     is_null_at_first = False
-    """Whether state and result of a group are null before its first value that is not null."""
+    """Whether a group has the state null and the result null before its first value that is not null."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -67,7 +67,10 @@ class Fold(ABC):
 
     @abstractmethod
     def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
-        """Merge the states of the groups ``others`` into the states of the groups ``slots``. The slots are distinct."""
+        """Merge the state of each group in ``others`` into that of the group in ``slots``.
+
+        The items of ``slots`` are distinct.
+        """
 
     @abstractmethod
     def restore(self, frame: GroupFrame, slots: Array, state: Sequence[pa.Array]) -> None:
@@ -83,10 +86,10 @@ class Fold(ABC):
 
     @abstractmethod
     def before(self, frame: GroupFrame, slots: Array) -> pa.Array:
-        """Return the results of groups before their last row."""
+        """Return the results that groups had before their last row."""
 
     def sizes(self, frame: GroupFrame, slots: Array) -> tuple[Array, Array]:
-        """Return the encoded sizes of the results, now and before the last row; 0 for null."""
+        """Return two arrays: the encoded sizes of the results now, and before the last row. The size of null is 0."""
         del frame
         return (np.full(len(slots), LONG_BYTES),) * 2
 
@@ -125,8 +128,9 @@ class CountFold(Fold):
 class ValueFold(Fold):
     """An aggregate of the values that are not null. Without such values, the aggregate is null.
 
-    The frame has the number of values, and whether the group's last row had a value. With `keeps_before`, it also has the state
-    before the last value. The state before is needed if encoded sizes vary (decimals, texts), or if sizes are measured as text.
+    For each group, the frame has the number of values, and whether its last row had a value. With `keeps_before`, it also has
+    the state before the last value. That state is needed if encoded sizes vary (decimals, texts), or if sizes are measured as
+    text.
     """
 
     operand: int
@@ -209,7 +213,7 @@ class ValueFold(Fold):
         return sizes_of(both[0], self.result_type), sizes_of(both[1], self.result_type)
 
     def _before(self, frame: GroupFrame, slots: Array) -> tuple[Array, Array]:
-        """Return the states and the numbers of values before the last row."""
+        """Return the state of each group, and its number of values, before its last row."""
         last = frame[f"{self.name}.last"][slots]
         state = np.where(last, frame[f"{self.name}.before"][slots], frame[self.name][slots])
         return state, frame[self.number][slots] - last

@@ -22,7 +22,7 @@ _dump_text = JSONEncoder(ensure_ascii=False).encode
 
 
 class Texts(NamedTuple):
-    """An operand with a JSON text for each record: the text of one value column, or of a row of several columns."""
+    """A JSON text for each record, as an operand: the text of one value column, or of a row of several columns."""
 
     indexes: tuple[int, ...]
     columns: tuple[Column, ...]

@@ -17,7 +17,8 @@ from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.serde.schema import Shape
 
 SPARSE = 8
-"""If there are more possible positions per row than this, rows are sorted. Otherwise rows are put into an array by position."""
+"""If there are more possible positions per row than this, rows are sorted. Otherwise rows are put into an array at their
+positions."""
 
 _LONG = struct.Struct(">q")
 
@@ -33,9 +34,10 @@ class KeyTable:
         self._chunks: list[list[pa.Array]] = [[pa.array([], kind)] for kind in self._types]
         self._has_zero_bytes = False
         self._recent: list[tuple[pa.Array, Array]] = []
-        """Pairs (dictionary, numbers of its keys) of the last two dictionaries. A task may read two topics alternately."""
+        """For each of the last two dictionaries, a pair (dictionary, numbers of its keys). There are two because a task may
+        read two topics alternately."""
         self._ranks = np.empty(0, np.int64)
-        """The rank of each key in the order of key bytes. The ranks are out of date if their number is not the number of keys."""
+        """The rank of each key in the order of key bytes. The ranks are out of date if there are not as many as keys."""
 
     def __len__(self) -> int:
         """The number of keys."""
@@ -74,7 +76,10 @@ class KeyTable:
         self._ranks = np.empty(0, np.int64)
 
     def ranks(self, numbers: Array) -> Array:
-        """Return the rank of each key among the keys with the given numbers, in the order of key bytes. Equal keys rank equal."""
+        """Among the keys with the given numbers, return the rank of each key in the order of key bytes.
+
+        Equal keys have equal ranks.
+        """
         wanted = distinct(numbers)
         ranks = np.empty(len(wanted), np.int64)
         ranks[self._sorted(wanted)] = np.arange(len(wanted))
@@ -87,7 +92,7 @@ class KeyTable:
     def order(self, starts: Array, numbers: Array, *, with_start: bool) -> Array:
         """Return the indexes that sort windows by start and key bytes, given their starts and key numbers.
 
-        ``with_start``: append the start to the key bytes, as a suppress does.
+        ``with_start``: whether to append the start to the key bytes, as a suppress does.
         """
         if len(numbers) == 0:
             return np.empty(0, np.int64)
@@ -110,13 +115,16 @@ class KeyTable:
         if self._is_bare and (pa.types.is_string(self._types[0]) or pa.types.is_binary(self._types[0])):
             return np.asarray(pc.sort_indices(columns[0]))
         if self._is_bare and pa.types.is_integer(self._types[0]):
-            # As unsigned numbers, negative numbers sort last, like their key bytes.
+            # Read as unsigned numbers, negative numbers sort last, as their key bytes do.
             return np.argsort(np.asarray(columns[0]).view(np.uint64))
         encoded = [encode_key(key) for key in self._values(columns)]
         return np.array(sorted(range(len(encoded)), key=encoded.__getitem__), np.int64)
 
     def _order_by_bytes(self, starts: Array, numbers: Array) -> Array:
-        """Return `order` for keys with zero bytes. With starts appended, ``a`` and a zero byte may sort before ``a``."""
+        """Return the result of `order` for keys that contain zero bytes.
+
+        If a start is appended, the key ``a`` followed by a zero byte may sort before the key ``a``.
+        """
         encoded = [encode_key(key) for key in self._values(self.columns(numbers))]
         rows = [(start, key + _LONG.pack(start)) for start, key in zip(starts.tolist(), encoded, strict=True)]
         return np.array(sorted(range(len(rows)), key=rows.__getitem__))
@@ -143,7 +151,7 @@ class KeyTable:
         return numbers
 
     def _take(self, keys: list[Any], columns: Sequence[pa.Array]) -> Array:
-        """Return the numbers of distinct keys, and add new keys to the table. ``columns`` has the same keys."""
+        """Return the numbers of distinct keys, and add new keys to the table. ``columns`` has the same keys as columns."""
         numbers, count_before = self._numbers, len(self._numbers)
         result = np.array(_numbered(numbers, keys), np.int64)
         if len(numbers) > count_before:
@@ -160,13 +168,13 @@ class KeyTable:
 def _numbered(numbers: dict[Any, int], keys: list[Any]) -> list[int]:
     """Return the numbers of keys. New keys are added with the next numbers.
 
-    There are fast paths, because most batches have no new key, and a restored store has only new keys.
+    Most batches have no new key, and a restored store has only new keys. Both cases have a fast path.
     """
     if not numbers:
         numbers.update(zip(keys, range(len(keys)), strict=True))
         if len(numbers) == len(keys):
             return list(range(len(keys)))
-        # There are fewer numbers than keys if some keys are equal in Python but differ in the column, such as 0.0 and -0.0.
+        # There are fewer numbers than keys if some keys are equal in Python but differ in the column, as 0.0 and -0.0 do.
         numbers.clear()
     known_numbers = list(map(numbers.get, keys))
     if None not in known_numbers:
@@ -187,7 +195,7 @@ def decode_dictionary(column: pa.Array) -> pa.Array:
 
 
 def _codes(columns: Sequence[pa.Array]) -> tuple[Array, Array]:
-    """Return a code for each row, and the first row of each code. Rows have the same code if they are equal in all columns."""
+    """Return a code for each row, and the first row of each code. Rows that are equal in all columns have the same code."""
     rows = len(columns[0])
     codes = np.zeros(rows, np.int64)
     for column in columns:

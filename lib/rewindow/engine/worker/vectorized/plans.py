@@ -1,7 +1,7 @@
 """The plans of vectorized sub-topologies with windows or a join. A plan has everything that the tasks need, as values.
 
-The nodes that follow final results or a join (`where`, `select` and Python functions, then a table or a repartition topic) are
-a *suffix*. Results pass one by one through the suffix, with the processors of record execution.
+The nodes that follow final results or a join (`where`, `select` and Python functions, then a table or a repartition topic)
+are a *suffix*. The processors of record execution send results through the suffix one by one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rewindow.streams.windows.time import TimeWindows
 _FUNCTIONS = (Filter, Map, FlatMap, MapValues, FlatMapValues, SelectKey, Peek)
 _ON_COLUMNS = (Where, Select)
 OPERATORS = (*_ON_COLUMNS, *_FUNCTIONS, KeyedOnly)
-"""The suppliers of nodes that may follow results. Their processors have no state and do not use clocks."""
+"""The suppliers of nodes that may follow results. Their processors have no state and use no clock."""
 _KEY_TYPES = frozenset(("string", "long", "boolean", "binary"))
 
 
@@ -51,33 +51,33 @@ class FinalResultsPlan:
 
     topic: str
     lag_ms: int
-    """The time (ms) for which nodes above the topic may hold records back. It lowers the topic's watermark (D22)."""
+    """How long (ms) nodes above the topic may hold records back. The topic's watermark is lowered by this time (D22)."""
     window_node: str
     suppress: Suppressing | None
-    """The suppress below the windows. None: the windows themselves send their results when they close."""
+    """The suppress below the windows. If None, the windows themselves send their results when they close."""
     sink: SinkNode
     windows: TimeWindows | SessionWindows
     store: StoreBuilder
     internal: InternalSource | None
-    """The repartition topic that the tasks read. None: they read a log of the feed."""
+    """The repartition topic that the tasks read. If None, they read a log of the feed."""
     key: Shape
     log_value: Shape
-    """The shape of the values that are read."""
+    """The shape of the values that are read from the topic."""
     value: Shape
     """The shape of the values that reach the windows."""
     folds: tuple[Fold, ...]
     prefix: tuple[PrefixOperator, ...]
     """The operators between the log and the windows."""
     reads: frozenset[str]
-    """The names of the columns that the prefix reads; without a prefix, of the columns that the folds read."""
+    """The names of the columns that the prefix reads or, if there is no prefix, that the folds read."""
     names: tuple[str, ...]
     """The names of the aggregates; empty for a single unnamed aggregate."""
     store_shapes: tuple[Shape, Shape]
     sink_shapes: tuple[Shape, Shape]
     suffix: Suffix | None = None
-    """The nodes that follow the final results. None: the final results are written to a table unchanged."""
+    """The nodes that follow the final results. If None, the final results are written to a table unchanged."""
     result_shapes: tuple[Shape, Shape] | None = None
-    """The shapes of the keys and values of the final results that a suffix gets."""
+    """The shapes of the keys and values of the final results that go into a suffix."""
 
     @property
     def read_indexes(self) -> list[int]:
@@ -124,9 +124,9 @@ class FinalResultsPlan:
     def takes_nulls(self) -> bool:
         """Whether vectorized execution can handle null values.
 
-        It cannot handle them in two cases, both with sessions. In the first, a group has no state before its first value, and
-        stores do not contain sessions without state. In the second, a suppress follows the windows, and the sizes of tombstones
-        are computed as if results contained no nulls.
+        It cannot handle them in two cases, both with session windows. In the first case, a group has no state before its
+        first value. Stores do not contain sessions without state. In the second case, a suppress follows the windows. The
+        sizes of tombstones are then computed as if results contained no nulls.
         """
         if not isinstance(self.windows, SessionWindows):
             return True
@@ -154,7 +154,7 @@ def source_types(topology: Topology, source: SourceNode, logs: LogShapes) -> _So
 
 @dataclass(frozen=True, slots=True)
 class Suffix:
-    """The nodes that follow results, as a part of a topology. Its source stands for the results."""
+    """The nodes that follow results, as a sub-topology of their own. Its source stands for the results."""
 
     part: SubTopology
     sink_shapes: tuple[Shape, Shape]
@@ -166,7 +166,7 @@ class Suffix:
 
 
 def suffix_of(part: SubTopology, nodes: Sequence[Any], sink_shapes: tuple[Shape, Shape]) -> Suffix:
-    """Return the suffix of the nodes that follow results. The last node is the sink."""
+    """Return a suffix of ``nodes``, which follow results in ``part``. The last node is the sink."""
     (results,) = nodes[0].parents
     source = SourceNode(results, topic=results)
     return Suffix(replace(part, nodes=(source, *nodes), stores=()), sink_shapes)
@@ -175,7 +175,8 @@ def suffix_of(part: SubTopology, nodes: Sequence[Any], sink_shapes: tuple[Shape,
 def shape_of_results(folds: Sequence[Fold], names: Sequence[str]) -> Shape:
     """Return the shape of results as Python values.
 
-    Raises `NotVectorizableError` for lists and for decimals. A decimal in a column may have another scale than the sum.
+    Raises `NotVectorizableError` for lists, and for decimals, because a decimal in a column may have another scale than the
+    sum.
     """
     types = [fold.result_type for fold in folds]
     if unfit := [kind for kind in types if kind == "json" or is_decimal(kind)]:
@@ -199,16 +200,16 @@ class JoinInput:
 
     topic: str
     internal: InternalSource | None
-    """The repartition topic that the tasks read. None: they read a log of the feed."""
+    """The repartition topic that the tasks read. If None, they read a log of the feed."""
     key: Shape
     log_value: Shape
-    """The shape of the values that are read."""
+    """The shape of the values that are read from the topic."""
     value: Shape
     """The shape of the values that reach the join."""
     prefix: tuple[PrefixOperator, ...]
     """The operators between the topic and the join."""
     reads: frozenset[str]
-    """The names of the columns that the prefix reads; without a prefix, of the columns that the join reads."""
+    """The names of the columns that the prefix reads or, if there is no prefix, that the join reads."""
 
     @property
     def read_indexes(self) -> list[int]:
@@ -237,13 +238,13 @@ class JoinStore:
 
 @dataclass(frozen=True, slots=True)
 class JoinedTable:
-    """A table that is an input of a join: the node and the store that keep it, and whether it is the left input."""
+    """A table that is an input of a join: its node and its store, and whether it is the left input."""
 
     node: str
     store: str
     is_left: bool
     updates: TableJoinSide | None = None
-    """The join of the table's updates with the other table. None: updates only change the table and send no results."""
+    """The join of the table's updates with the other table. If None, updates only change the table and send no results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +257,9 @@ class JoinPlan:
     tables: tuple[JoinedTable, ...]
     """The inputs that are tables."""
     lag_ms: int
-    """The time (ms) for which nodes above the topics may hold records back. It lowers the watermark (D22)."""
+    """How long (ms) nodes above the topics may hold records back. The watermark is lowered by this time (D22)."""
     inputs: tuple[JoinInput, JoinInput]
-    """The inputs. If records of both have equal order keys, the record of the first input is taken first (L1)."""
+    """The inputs. If records of both inputs have equal order keys, the record of the first input is processed first (L1)."""
     left: int
     """The index of the left input in ``inputs``. The other input is the table or the right input."""
     stores: Mapping[str, JoinStore]
@@ -266,7 +267,7 @@ class JoinPlan:
     sink: SinkNode
     sink_shapes: tuple[Shape, Shape]
     suffix: Suffix | None
-    """The nodes that follow the join. None: its results are written to a table unchanged."""
+    """The nodes that follow the join. If None, its results are written to a table unchanged."""
 
     @property
     def key(self) -> Shape:

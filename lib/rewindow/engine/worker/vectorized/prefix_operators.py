@@ -1,7 +1,8 @@
 """The prefix operators between a log and the windows: `where` and `select` on whole columns, and Python functions.
 
-Names mean the same as in record execution (`dsl.operators.select`). A name refers to a field of the preceding `select` or,
-without a `select`, of the log's value. A name that is no such field refers to the record's key or timestamp.
+Names mean the same as in record execution (`dsl.operators.select`). A name refers to a field of the preceding `select`. If
+there is no `select`, it refers to a field of the log's value. If there is no such field, it refers to the record's key or
+timestamp.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ def bind_prefix(
 
 
 def prune_prefix(prefix: Sequence[PrefixOperator], wanted: set[str]) -> tuple[tuple[PrefixOperator, ...], set[str]]:
-    """Return the prefix without fields that are not ``wanted``, and the names that it reads from the log or the record."""
+    """Drop the fields of a prefix that are not ``wanted``.
+
+    Return the new prefix and the names that it reads from log or record.
+    """
     left: list[PrefixOperator] = []
     read: set[str] = set()
     for operator in reversed(prefix):
@@ -77,9 +81,9 @@ def prune_prefix(prefix: Sequence[PrefixOperator], wanted: set[str]) -> tuple[tu
 
 
 def apply_prefix(prefix: Sequence[PrefixOperator], batch: Batch, *, reads_key: bool) -> Batch:
-    """Return the records that a prefix makes of a batch. ``reads_key``: whether an operator reads the bare key as ``key``.
+    """Return the records that a prefix makes from a batch. ``reads_key``: whether an operator reads the bare key as ``key``.
 
-    Raises `UnfitError` for integers that overflow 64 bits, and as `apply_calls` does.
+    Raises `UnfitError` for integers that overflow 64 bits, and the errors of `apply_calls`.
     """
     adjacent: list[Condition | Fields] = []
     for operator in prefix:
@@ -166,12 +170,12 @@ def _column(expression: Expression, columns: Columns, rows: int) -> pa.Array:
             return _CHECKED[expression.operator](*parts)
         except pa.ArrowInvalid as error:
             raise UnfitError from error
-    # Python converts an integer to the nearest float, which `safe=False` allows here.
+    # Python rounds an integer to the nearest float. `safe=False` allows this here.
     return _ARITHMETIC[expression.operator](*(part.cast(pa.float64(), safe=False) for part in parts))
 
 
 def _problem_of(condition: Condition, types: Mapping[str, str]) -> str:
-    """Return the reason why a condition cannot be evaluated on columns of these types; empty if it can be evaluated."""
+    """Return why a condition cannot be evaluated on columns of these types; an empty text if it can be."""
     if isinstance(condition, Both):
         return _problem_of(condition.left, types) or _problem_of(condition.right, types)
     if isinstance(condition, Not):

@@ -1,11 +1,11 @@
-"""The encoded sizes of results (`streams.serde.key_bytes.encoded_size`), which the entries of a suppress contain.
+"""The encoded sizes of results (`streams.serde.key_bytes.encoded_size`), which are part of the entries of a suppress.
 
-The size of a bare result is the number of its bytes. The size of a row is the bytes of its items and 4 bytes for each item. A
-list has no such encoding, so a result with a list has the size of its canonical JSON.
+The size of a bare result is the number of its bytes. The size of a row is the sum of its items' bytes, plus 4 bytes per item.
+A list has no such encoding, so the size of a result with a list is that of its canonical JSON.
 
-A replaced session leaves a tombstone with the session's size, so the sizes of sessions are needed after each record. Results
-with lists consist of counts and lists, which only grow. So the number of records and the sizes of their texts determine the
-size of such a result.
+A replaced session leaves a tombstone, whose size depends on the session's size. So the sizes of sessions are needed after
+each record. Results with lists consist of counts and lists, which only grow. So the number of records and the sizes of their
+texts determine the size of such a result.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class ResultSizes(NamedTuple):
 
     @property
     def row_bytes(self) -> int:
-        """The bytes of a row besides its items."""
+        """The number of bytes of a row that do not belong to its items."""
         if not self.names:
             return 0
         if not self.are_texts:
             return ITEM_BYTES * len(self.names)
-        # Two braces are added, and the last field has no comma.
+        # Two braces are added. The last field has no comma.
         return 1 + sum(len(f'"{name}":,'.encode()) for name in self.names)
 
     def of(self, frame: GroupFrame, slots: Array) -> tuple[Array, Array]:
-        """Return the sizes of the groups' results twice: with the last row of each group, and without it."""
+        """Return two arrays with the sizes of the groups' results: with the last row of each group, and without it."""
         both = [self._of_one(fold, frame, slots) for fold in self.folds]
         now, before = (np.sum(sizes, axis=0) + self.row_bytes for sizes in zip(*both, strict=True))
         return np.asarray(now), np.asarray(before)
@@ -65,7 +65,7 @@ class ResultSizes(NamedTuple):
 
 
 class SessionTexts:
-    """The numbers that determine the size of each session's result, by slot, and the result sizes of replaced sessions."""
+    """For each slot, the numbers that determine the size of a session's result. Also the result sizes of replaced sessions."""
 
     def __init__(self, sizes: ResultSizes) -> None:
         """Start without sessions."""
@@ -102,7 +102,7 @@ class SessionTexts:
         self.filled[slot] |= grown[1]
 
     def merge(self, slot: int, joined: Sequence[int]) -> None:
-        """Set the new session ``slot`` to the sums of the sessions ``joined``, which are merged into it."""
+        """Set the numbers of the new session ``slot`` to the sums of those of the sessions ``joined``, which it replaces."""
         self.records[slot] = sum(self.records[session] for session in joined)
         self.bytes[slot] = sum(self.bytes[session] for session in joined)
         for session in joined:
@@ -129,12 +129,12 @@ class SessionTexts:
                     self.filled[slot] |= bit
 
     def keep(self, kept: Sequence[bool], ends_from_ms: int) -> None:
-        """Drop the sessions of the slots where ``kept`` is false, and sizes of replaced sessions that ended before a time."""
+        """Drop the sessions whose slot is false in ``kept``, and sizes of replaced sessions that ended before a time."""
         for name in ("records", "bytes", "filled"):
             setattr(self, name, [entry for entry, stays in zip(getattr(self, name), kept, strict=True) if stays])
         self.sizes = {session: size for session, size in self.sizes.items() if session[2] >= ends_from_ms}
 
 
 def only_grow(folds: Sequence[Fold]) -> bool:
-    """Return whether results consist of counts and lists that fit the bit mask."""
+    """Return whether results consist only of counts and of lists, and there are not too many lists for the bit mask."""
     return len(folds) < _MOST_LISTS and all(isinstance(fold, CountFold | CollectFold) for fold in folds)

@@ -35,8 +35,8 @@ Function = Filter | MapValues | FlatMapValues | Peek
 class Calls:
     """The functions of adjacent nodes, and the nodes' names.
 
-    ``key`` is the shape of the keys. ``before`` is the shape of the values that the first function gets, ``after`` the shape of
-    the last function's results.
+    ``key`` is the shape of the keys. ``before`` is the shape of the values that the first function gets. ``after`` is the
+    shape of the last function's results.
     """
 
     names: tuple[str, ...]
@@ -63,10 +63,10 @@ class Calls:
         return {name_at(self.before, index) for index in range(len(self.before.columns))}
 
     def for_readers_of(self, wanted: set[str]) -> Calls:
-        """Return the same calls, which encode only the ``wanted`` columns of their results.
+        """Return the same calls, but with only the ``wanted`` columns of their results encoded.
 
-        Raises `NotVectorizableError` for columns of JSON and of decimals that a function makes. Such decimals may have different
-        scales.
+        Raises `NotVectorizableError` if a function makes a column of JSON or of decimals. Decimals that a function makes may
+        have different scales.
         """
         names = frozenset(name_at(self.after, index) for index in range(len(self.after.columns))) & wanted
         if self.changes_values:
@@ -121,7 +121,7 @@ def apply_calls(calls: Calls, batch: Batch) -> Batch:
 
 
 def _call(function: Function, keys: list[Any], values: list[Any]) -> tuple[list[Any], list[Any], Array | None]:
-    """Return the keys, the values and the rows of the results. The rows are None if each row has one result, in order."""
+    """Return keys and values of the results, and the row from which each comes (None: one result per row, in order)."""
     # The functions are called in comprehensions, because `map` would end the batch if a function raised StopIteration.
     if isinstance(function, Filter):
         predicate, negate = function.predicate, function.negate

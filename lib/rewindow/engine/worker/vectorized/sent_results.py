@@ -28,12 +28,12 @@ from rewindow.streams.task_context import TaskContext
 
 
 class SentResults(ABC):
-    """Receives the final results of a task. As a context manager, it deletes what it has written if the block raises."""
+    """Receives the final results of a task. As a context manager, it deletes the files that it wrote if the block raises."""
 
     @property
     @abstractmethod
     def emitted(self) -> int:
-        """The number of the sink's next record."""
+        """The number that the sink's next record gets."""
 
     @abstractmethod
     def send(self, epoch: int, columns: Sequence[pa.Array]) -> None:
@@ -99,7 +99,7 @@ def sent_results(task: VectorizedTask, work: SubTopologyWork, task_work: TaskWor
 
 
 class Downstream:
-    """Sends records through the nodes of a suffix. Before each record, set ``record_context`` to the current event."""
+    """Sends records through the nodes of a suffix. The caller sets ``record_context`` to the event before it sends a record."""
 
     def __init__(self, suffix: Suffix, metrics: Metrics, work: SubTopologyWork, task_work: TaskWork) -> None:
         """Connect the processors and the sink."""
@@ -118,7 +118,7 @@ class Downstream:
 
     @property
     def emitted(self) -> int:
-        """The number of the sink's next record."""
+        """The number that the sink's next record gets."""
         return self._sink.number
 
     def begin(self, epoch: int) -> None:
@@ -153,7 +153,8 @@ class _SuffixResults(SentResults):
     def send(self, epoch: int, columns: Sequence[pa.Array]) -> None:
         """See `SentResults`.
 
-        Raises `UnfitError` if a function fails or a record does not fit the sink. The error of record execution names the record.
+        Raises `UnfitError` if a function fails or a record does not fit the sink. Record execution then raises an error that
+        names the record.
         """
         task, context, take = self._task, self._downstream.record_context, self._downstream.process
         width = len(self._key.columns)
@@ -168,7 +169,7 @@ class _SuffixResults(SentResults):
                 context.timestamp, context.order_ms = timestamp, order_ms
                 take(Record(key, value, timestamp))
         except Exception as error:
-            # User code may raise anything.
+            # User code may raise any exception.
             raise UnfitError from error
 
     def close(self) -> list[StagedFile]:

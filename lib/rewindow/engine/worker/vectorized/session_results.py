@@ -1,13 +1,14 @@
 """Compute final results of sessions in batches: the equivalent of `streams.task` with a `SessionAggregate`.
 
 The session of a record depends on all records before it, so a loop over integers (keys, times, bounds) assigns sessions.
-Aggregates are then folded in bulk. A record that connects two sessions creates a third session, which starts with the states of
-both. So the rows of a batch are folded level by level. This adds floats in the same order as record execution, so that results
-are equal bit for bit.
+Aggregates are then folded in bulk. A record that connects two sessions creates a third session, which starts with the states
+of both. So a merged session has a higher level than its parts, and the rows of a batch are folded level by level. This adds
+floats in the same order as record execution does, so results are equal bit for bit.
 
 Results can be sent at the end of their epoch, because a closed session accepts no more records, and later results have later
-ends. In two cases the results could differ from record execution: with some null values (`FinalResultsPlan.takes_nulls`), and
-if a session has the bounds of a tombstone. Then `UnfitError` hands the task over to record execution.
+ends. In two cases the results could differ from those of record execution: for some null values
+(`FinalResultsPlan.takes_nulls`), and if a session has the bounds of a tombstone. In these cases, `UnfitError` hands the task
+over to record execution.
 
 Stores are restored and staged with the same rows as in record execution, so a job can switch between the two executions.
 """
@@ -56,7 +57,7 @@ class SessionTask(VectorizedTask):
         super().__init__(plan, semantics, state)
         self.gap_ms = windows.gap_ms
         self.keep_ms = windows.gap_ms + windows.grace_ms
-        """A session closes when the clock is more than this many ms past its end."""
+        """A session closes when the clock is more than this many ms above its end."""
         self.newest_ms = state.store_clocks.get(plan.store.name, UNKNOWN) if state else UNKNOWN
         columns: dict[str, Column] = {"key": (np.int64, 0), "start": (np.int64, 0), "end": (np.int64, 0)}
         columns |= dict.fromkeys(("held", "touched"), (np.bool_, False))
@@ -66,33 +67,33 @@ class SessionTask(VectorizedTask):
         self.starts: list[int] = []
         self.ends: list[int] = []
         self.stored: list[bool] = []
-        """For each slot: whether the checkpoint's store contains a session with the bounds of this session."""
+        """For each slot, whether the store in the checkpoint contains a session with the same bounds."""
         self.is_repeat: list[bool] = []
         """For each slot: whether the last record repeated the session's only timestamp.
 
-        Then the session keeps its bounds, and the size of its buffer entry includes the previous result.
+        If so, the session keeps its bounds, and the size of its buffer entry includes the previous result.
         """
         self._keys: list[int] = []
-        """The key numbers of new sessions that are not in the frame yet."""
+        """The key numbers of new sessions that have no row in the frame yet."""
         self.sessions = _SessionsByEnd()
         self.replaced: list[Session] = []
-        """Sessions that were replaced while they were open. The buffer holds a tombstone for each."""
+        """Sessions that were replaced while they were open. The suppress's buffer holds a tombstone for each."""
         self.removed: list[Session] = []
-        """Sessions of the checkpoint's store that this run removed."""
+        """Sessions in the checkpoint's store that this run removed."""
         self.buffered: dict[Session, bool] = {}
-        """The sessions with an entry in the checkpoint's buffer, and whether the entry is a tombstone."""
+        """The sessions that have an entry in the checkpoint's buffer. Each is mapped to whether the entry is a tombstone."""
         self.pending_tombstones: set[Session] = set()
-        """Restored tombstones that have not been sent."""
+        """Tombstones that were restored and have not been sent."""
         self.texts = SessionTexts(plan.sizes) if plan.suppress and plan.sizes.are_texts else None
 
     @property
     def stored_from_ms(self) -> int:
-        """The store drops sessions that end before this time."""
+        """The store drops sessions that end before this time (epoch ms)."""
         return self.newest_ms - self.keep_ms
 
     @property
     def held_from_ms(self) -> int:
-        """All sessions that end before this time have been sent."""
+        """All sessions that end before this time (epoch ms) have been sent."""
         return self.clocks.observed(self.plan.closing_node) - self.keep_ms
 
     @property
@@ -162,7 +163,7 @@ class SessionTask(VectorizedTask):
     def order(self, slots: Array) -> Array:
         """Return the indexes that sort sessions in sending order.
 
-        They are sent by end, start and key bytes; with a suppress, by end and key bytes.
+        They are sent in the order of end, start and key bytes or, with a suppress, in the order of end and key bytes.
         """
         starts, ends = self.bounds(slots)
         numbers = self.frame["key"][slots]
@@ -182,7 +183,7 @@ class SessionTask(VectorizedTask):
         clocks.observe(plan.window_node, int(highest[-1]))
         clocks.count_lateness(NODE, plan.window_node, times - timestamps)
         grown = self.texts.grown(operands, len(times)) if self.texts else None
-        # This part is a loop over integers, because the session of a record depends on all records before it.
+        # The session of a record depends on all records before it, so the following is a loop over integers.
         slots, merges, ends = self._join(timestamps.tolist(), (times - self.keep_ms).tolist(), numbers.tolist(), grown)
         clocks.count_needed_grace(plan.window_node, times - self.gap_ms - ends)
         self.grow()
@@ -210,7 +211,8 @@ class SessionTask(VectorizedTask):
     ) -> tuple[Array, list[tuple[int, list[int]]], Array]:
         """Return the slot of each record (-1 if late), the merges, and the end of each record's session at that record.
 
-        A merge is a pair ``(new slot, merged slots)``. ``open_from``: for each record, the earliest end of an open session.
+        A merge is a pair ``(new slot, merged slots)``. ``open_from``: for each record, the earliest end that a session has if
+        it is open.
         """
         starts, ends, gap_ms = self.starts, self.ends, self.gap_ms
         newest, stored_from = self.newest_ms, self.stored_from_ms
@@ -231,7 +233,7 @@ class SessionTask(VectorizedTask):
                 start, end = min(time, start_before), max(time, end_before)
                 if start == start_before and end == end_before:
                     self.is_repeat[slot] = start == end
-                # Record execution treats a session with new bounds as a new session, and sends a tombstone for the old session.
+                # Record execution treats a session with new bounds as a new session. It sends a tombstone for the old session.
                 else:
                     self._replace(key, slot)
                     starts[slot], ends[slot] = start, end
@@ -267,8 +269,8 @@ class SessionTask(VectorizedTask):
     def _fold(self, slots: Array, rows: Array, merges: list[tuple[int, list[int]]], operands: Operands) -> None:
         """Fold rows into their sessions. Sessions are folded before the sessions into which they are merged."""
         frame, folds = self.frame, self.plan.folds
-        # A merged session starts with the states of its parts. So its level is above the levels of its parts, which are
-        # folded first.
+        # A merged session starts with the states of its parts. So the parts are folded first, and the session gets a higher
+        # level than all of them.
         level = np.zeros(frame.size, np.int64)
         pairs: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for made, joined in merges:
@@ -293,7 +295,7 @@ class SessionTask(VectorizedTask):
                     fold.take(frame, Rows(mine, used, inverse, counts), some)
 
     def _check_tombstones(self, touched: Array) -> None:
-        """Raise `UnfitError` if a session has the bounds of a tombstone that stands for a session without a value."""
+        """Raise `UnfitError` if a session has the bounds of a tombstone for a session without a value."""
         keys = self.frame["key"][touched].tolist()
         bounds = (side.tolist() for side in self.bounds(touched))
         if not self.pending_tombstones.isdisjoint(
@@ -320,7 +322,7 @@ class SessionTask(VectorizedTask):
 class _SessionsByEnd:
     """The sessions of each key number, in a list sorted by their ends.
 
-    Open sessions of a key do not overlap, so they are also sorted by their starts. Closed sessions precede them.
+    Open sessions of a key do not overlap, so they are also sorted by their starts. Closed sessions come before them.
     """
 
     def __init__(self) -> None:
@@ -338,14 +340,14 @@ class _SessionsByEnd:
         insort(mine, entry)
 
     def keep(self, kept: Sequence[bool], moved: Sequence[int]) -> None:
-        """Drop the sessions of the slots where ``kept`` is false. ``moved`` has the new slot for each other slot."""
+        """Drop the sessions whose slot is false in ``kept``. ``moved`` has the new slots of the others."""
         left = ((key, list(_kept(mine, kept, moved))) for key, mine in self._of_key.items())
         self._of_key = {key: mine for key, mine in left if mine}
 
 
 def _touching(mine: Sequence[_Entry], time_ms: int, gap_ms: int, open_from_ms: int) -> slice:
     """Return the slice of a key's open sessions that a record at ``time_ms`` touches. They are merged into one session."""
-    # Closed sessions end before `open_from_ms` and precede the open ones.
+    # Closed sessions end before `open_from_ms`, and come before the open ones.
     start = bisect_left(mine, (max(time_ms - gap_ms, open_from_ms),))
     end = start
     while end < len(mine) and mine[end][1] <= time_ms + gap_ms:
@@ -451,7 +453,10 @@ def _entry(results: Sequence[pa.Array], ends: Array, sizes: Array, *, is_null: b
 
 
 def _sizes(task: SessionTask, keys: Array) -> Array:
-    """Return the sizes of entries without their values in bytes, which a suppress limits (`streams.state.suppress_buffer`)."""
+    """Return the sizes of entries (bytes), without their values.
+
+    A suppress limits these sizes (`streams.state.suppress_buffer`).
+    """
     return ENTRY_BYTES + task.keys.sizes(keys) + 2 * LONG_BYTES + len(task.plan.topic)
 
 
@@ -477,9 +482,10 @@ def _of(task: SessionTask, sessions: Iterable[Session]) -> list[pa.Array]:
 def _rows(
     task: SessionTask, task_work: TaskWork, store: str, shapes: tuple[Shape, Shape], ends_from_ms: int
 ) -> Iterator[tuple[list[Session], list[pa.Array], list[bool]]]:
-    """Yield triples for the batches of a store, in the order of writing, with the sessions that end at ``ends_from_ms`` or later.
+    """Yield triples for the batches of a store, in the order of writing.
 
-    A triple has the sessions, their value columns, and for each session whether its row is a tombstone.
+    A triple has the sessions that end at ``ends_from_ms`` or later, their value columns, and for each session whether its row
+    is a tombstone.
     """
     key, value = shapes
     columns = [*key.names, *value.names, "_tombstone"]

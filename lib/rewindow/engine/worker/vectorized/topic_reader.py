@@ -13,11 +13,11 @@ from rewindow.engine.worker.vectorized.batches import Batch, InternalBatches, na
 from rewindow.engine.worker.vectorized.plans import FinalResultsPlan, JoinInput
 
 ReadEpoch = Callable[[int], Iterator[Batch]]
-"""Yields the batches of an epoch, given its number. Request epochs in ascending order."""
+"""A function that yields the batches of an epoch, given its number. The epochs must be requested in ascending order."""
 
 
 Topic = FinalResultsPlan | JoinInput
-"""The plan of a topic that is read. It has the topic's name, its shapes, and the indexes of the value columns to read."""
+"""The plan of a topic: the topic's name, its shapes, and the indexes of the value columns to read."""
 
 
 def epochs_of(topic: Topic, task_work: TaskWork) -> ReadEpoch:
@@ -29,7 +29,7 @@ def epochs_of(topic: Topic, task_work: TaskWork) -> ReadEpoch:
 
 
 class _LogBatches:
-    """Reads one log of one task, epoch by epoch."""
+    """Reads one log for one task, epoch by epoch."""
 
     def __init__(self, topic: Topic, log: LogSlice) -> None:
         self._bounds = iter(log.bounds)

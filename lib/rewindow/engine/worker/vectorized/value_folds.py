@@ -66,7 +66,10 @@ def indexes_of(fold: Fold) -> tuple[int, ...]:
 
 
 class CollectFold(Fold):
-    """The list of the values that are not null, in row order. The frame also has the text that the last row added."""
+    """The list of the values that are not null, in row order.
+
+    For each group, the frame also has the text that its last row added.
+    """
 
     state_types, result_type = ("json",), "json"
     operand: Texts
@@ -137,8 +140,8 @@ class _SumFold(ValueFold):
     def check(self, frame: GroupFrame, values: Array, times: int) -> None:
         """See `ValueFold`. Sums of integers must fit into 64 bits at every step.
 
-        The upper bound of the sums is stored in the frame, because tasks share folds. When it exceeds 64 bits, it is computed
-        again from the actual sums.
+        The upper bound of the sums is stored in the frame, because tasks share folds. If the bound exceeds 64 bits, it is
+        computed again from the actual sums.
         """
         if self.state_type == "double":
             return
@@ -159,7 +162,7 @@ class _ExtremeFold(ValueFold):
         ufunc: Any = np.minimum if is_smallest else np.maximum
         worst = most if is_smallest else least
         if operand_type == "double" and is_smallest:
-            # NaN counts as the largest number. `fmin` ignores NaN if the other number is not NaN.
+            # NaN counts as the largest number. `fmin` returns the other number unless both are NaN.
             ufunc, worst = np.fmin, np.nan
         super().__init__(name, operand, operand_type, ufunc, worst)
 
@@ -168,7 +171,7 @@ class _ExtremeFold(ValueFold):
 
 
 class _TextExtremeFold(_ExtremeFold):
-    """The minimum or maximum of texts or bytes. There is no neutral element, so the first value becomes the initial state."""
+    """The minimum or maximum of texts or bytes. They have no neutral element, so the first value becomes the initial state."""
 
     def __init__(self, name: str, operand: int, operand_type: str, *, is_smallest: bool) -> None:
         super().__init__(name, operand, operand_type, is_smallest=is_smallest)

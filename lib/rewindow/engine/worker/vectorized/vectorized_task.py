@@ -1,8 +1,8 @@
 """The base of vectorized tasks. It advances clocks, applies prefix operators and numbers keys before a batch is aggregated.
 
-Final results that another sub-topology reads have order keys (L1). Record execution sends a result when a record moves the
-closing node's clock to the result's due time, so the result has the order key of this record. Vectorized execution sends the
-result at the end of the epoch. `ClosingOrder` finds the record that moved the clock to the due time.
+Final results that another sub-topology reads have order keys (L1). Record execution sends a result when a record advances the
+clock of the closing node to the result's due time. So the result gets the order key of this record. Vectorized execution
+sends the result at the end of the epoch. `ClosingOrder` finds the record that advanced the clock to the due time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from rewindow.streams.settings import Semantics, StreamTime, StreamTimeFrom, Wal
 
 
 class Clocks:
-    """The state of a task besides its stores: clocks, offsets and metrics, as in `streams.task`, without punctuations."""
+    """The state of a task except its stores: clocks, offsets and metrics, as in `streams.task`. There are no punctuations."""
 
     def __init__(self, topics: Sequence[str], state: TaskState | None, semantics: Semantics, lag_ms: int = 0) -> None:
         """Resume the clocks of a checkpoint. ``lag_ms`` lowers the watermarks of the topics (D22)."""
@@ -58,7 +58,7 @@ class Clocks:
         """The next offset of each topic."""
         self._node_times = dict(self._state.node_times)
         self._start_ms = self._wall_clock_ms
-        """The wall clock at the start of the epoch; if it was unknown then, its first known time."""
+        """The wall clock at the start of the epoch or, if it was unknown then, its first known time."""
 
     def take(self, timestamps: Array, ranks: Array | None = None) -> None:
         """Advance the clocks by records in their order (at least one).
@@ -84,9 +84,9 @@ class Clocks:
         self.metrics.measure(level, node, RECORD_LATENESS).record_many(len(late_by), *summary)
 
     def count_needed_grace(self, node: str, grace_ms: Array) -> None:
-        """Count the records that arrived after the end of their last window, by the grace period that they needed.
+        """Count records that arrived after the end of their last window, by the grace period that they would have needed.
 
-        ``grace_ms`` has, for each record, the smallest grace period with which the record is not late.
+        ``grace_ms`` has, for each record, the smallest grace period with which the record would not have been late.
         """
         needed = grace_ms[grace_ms > 0]
         if len(needed) == 0:
@@ -102,7 +102,7 @@ class Clocks:
         return self._node_times.get(node, UNKNOWN)
 
     def observe(self, node: str, time_ms: int) -> None:
-        """Advance a node's observed time."""
+        """Advance a node's observed time, unless it is later already."""
         if time_ms > self.observed(node):
             self._node_times[node] = time_ms
 
@@ -155,7 +155,7 @@ class Clocks:
 
 
 class VectorizedTask(ABC):
-    """A vectorized task. Call `take` for each batch and `end_epoch` after each epoch, then stage the changes."""
+    """A vectorized task. Callers call `take` for each batch and `end_epoch` after each epoch, then stage the changes."""
 
     newest_ms: int
     """The latest time observed by the windows' store."""
@@ -209,7 +209,7 @@ class VectorizedTask(ABC):
     @property
     @abstractmethod
     def rows(self) -> int:
-        """The number of rows in memory: rows of the windows' store, and expired rows that are not removed yet."""
+        """The number of rows in memory: the rows of the windows' store, and expired rows that have not been removed yet."""
 
     @property
     @abstractmethod
@@ -237,7 +237,10 @@ class VectorizedTask(ABC):
 
     @abstractmethod
     def _group(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> Array:
-        """Add records to their groups. Return the rows of records that are not late, in order; a row may occur several times."""
+        """Add records to their groups. Return the rows of records that are not late, in order.
+
+        A row may occur several times.
+        """
 
     def _advance_node_clocks(self, epoch: Epoch) -> None:
         """Advance the observed times of the nodes at the end of an epoch."""
@@ -268,7 +271,7 @@ def of_rows(operands: Operands, rows: Array) -> Operands:
 class ClosingOrder:
     """The order keys of the records at which the closing node's clock reached a new step, in one epoch.
 
-    All due times are ``shift_ms`` plus a multiple of ``step_ms``. So only the first record of each step is kept.
+    All due times are ``shift_ms`` plus a multiple of ``step_ms``, so it is enough to keep the first record of each step.
     """
 
     def __init__(self, step_ms: int, shift_ms: int) -> None:
@@ -277,7 +280,7 @@ class ClosingOrder:
         self.end_epoch()
 
     def end_epoch(self) -> None:
-        """Drop the records, because order keys begin anew in each epoch."""
+        """Forget the records of the epoch, because order keys begin anew in the next one."""
         self._latest_ms, self._last_step = UNKNOWN, LEAST
         self._steps: list[Array] = []
         self._orders: list[Array] = []

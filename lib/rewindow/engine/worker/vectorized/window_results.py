@@ -9,8 +9,8 @@ Why this is exact (L4):
    one sort per epoch is enough.
 
 A group is a window of a key. Each group has one slot, which is found by an integer code. A group is *held* until its final
-result is sent, *touched* if this run changed it, *restored* if it was in the checkpoint's buffer. It is dropped when the window
-store of record execution would expire its window.
+result is sent, *touched* if this run changed it, and *restored* if it was in the checkpoint's buffer. It is dropped when its
+window would expire in the window store of record execution.
 
 Stores are restored and staged with the same rows as in record execution, so a job can switch between the two executions.
 """
@@ -61,7 +61,7 @@ class WindowTask(VectorizedTask):
         state = state or TaskState()
         self.newest_ms = state.store_clocks.get(plan.store.name, UNKNOWN)
         self.sent_entries: list[tuple[Array, list[pa.Array]]] = []
-        """Pairs (window starts, key columns) of restored buffer entries whose results this run sent."""
+        """Pairs (window starts, key columns) of buffer entries that were restored and whose results this run sent."""
         self._next_end_ms = MAX_MS
         """The earliest end of the windows of held groups."""
 
@@ -116,7 +116,7 @@ class WindowTask(VectorizedTask):
 
     def _group(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> Array:
         plan, clocks = self.plan, self.clocks
-        # The clock at each record decides whether its windows are open. A later record of the batch must not close them.
+        # The clock at a record decides whether the record's windows are open. A later record of the batch must not close them.
         times = np.maximum(highest, clocks.observed(plan.window_node))
         open_from = times - self.windows.closes_after_ms
         clocks.observe(plan.window_node, int(highest[-1]))
@@ -133,7 +133,7 @@ class WindowTask(VectorizedTask):
         if rows is not None:
             timestamps, numbers = timestamps[rows], numbers[rows]
             operands = of_rows(operands, rows)
-        # `taken` has the record's row for each pair of a record and one of its windows.
+        # `taken` has a row number for each pair of a record and one of its windows: that of the record.
         taken = np.arange(len(timestamps)) if rows is None else rows
         if len(starts) == 0:
             return taken
@@ -150,16 +150,17 @@ class WindowTask(VectorizedTask):
         held, ends = frame["held"], frame["start"] + self.windows.size_ms
         is_due = held & (ends <= due_ms)
         held[is_due] = False
-        # In most epochs, the earliest end shows that no result is due, so that not all groups have to be read.
+        # In most epochs, the earliest end already shows that no result is due. So not all groups have to be read.
         self._next_end_ms = int(ends[held].min()) if held.any() else MAX_MS
-        # The checkpoint's buffer has entries of the restored groups. Tombstones have to be staged for these entries.
+        # The checkpoint's buffer has an entry of each restored group. Tombstones have to be staged for these entries.
         restored = np.flatnonzero(is_due & frame["restored"])
         if len(restored) and plan.suppress:
             self.sent_entries.append((frame["start"][restored], self.keys.columns(frame["key"][restored])))
         slots = self.in_order(np.flatnonzero(is_due & ~self.groups.without_value()))
         results = self.results(slots)
         if plan.suppress and plan.is_single and results[0].null_count:
-            # A null result would be sent as a tombstone. There is nothing to delete, because the window sent no result before.
+            # A null result would be sent as a tombstone. There is nothing to delete, because the window has sent no result
+            # before.
             kept = np.asarray(results[0].is_valid())
             slots, results = slots[kept], [results[0].filter(pa.array(kept))]
         if len(slots) == 0:
@@ -170,10 +171,10 @@ class WindowTask(VectorizedTask):
         return [*self.keys.columns(frame["key"][slots]), *bounds, *results, pa.array(frame["timestamp"][slots])]
 
     def _forget(self) -> None:
-        """Drop the groups whose windows are past retention, and the keys without groups, if there are many."""
+        """If there are many of them, drop the groups whose windows are past retention, and the keys without groups."""
         frame = self.groups.frame
         expired = frame["start"] <= self.newest_ms - self.plan.store.retention_ms
-        # Dropping groups copies all other groups, so groups are dropped only when a quarter of them is expired.
+        # Dropping groups copies all other groups. So groups are dropped only when a quarter of them has expired.
         if 4 * int(np.count_nonzero(expired)) > frame.size:
             self.groups.keep(~expired)
         if len(self.keys) > _IDLE_KEYS + 4 * frame.size:
@@ -183,7 +184,7 @@ class WindowTask(VectorizedTask):
 
 
 def _windows_of(windows: TimeWindows, timestamps: Array) -> tuple[Array | None, Array]:
-    """Return the row numbers and the window starts of all pairs (row, window of the row), ordered by both.
+    """Return all pairs (row, window of the row) as two arrays, row numbers and window starts, ordered by both.
 
     The row numbers are None if each row has exactly one window.
     """
@@ -239,7 +240,7 @@ class _Groups:
         frame["touched"][rows.distinct] = True
 
     def without_value(self) -> Array:
-        """Return a mask of the groups without state. The window store of record execution does not contain them."""
+        """Return a mask of the groups without state, which the window store of record execution would not contain."""
         if not self._starts_at_first_value:
             return np.zeros(self.frame.size, np.bool_)
         return np.asarray(self.frame[f"{self._folds[0].name}.number"] == 0)
@@ -252,7 +253,7 @@ class _Groups:
         self.frame.keep(mask)
 
     def renumber(self, keys: Array) -> None:
-        """Set the key numbers of all groups. ``keys`` has the new number for each slot."""
+        """Set the key numbers of all groups. ``keys`` has the new number of each slot's key."""
         self.frame["key"][:] = keys
         self._recode()
 
@@ -268,7 +269,7 @@ class _Groups:
             np.maximum.at(stamps, rows.slots, timestamps)
             return
         count = len(timestamps)
-        # Rows are assigned in reverse order. The last assignment wins, so the result is the first row with a value.
+        # Rows are assigned in reverse order. The last assignment wins, which is that of the first row with a value.
         first_rows = np.full(len(rows.distinct), count)
         with_value = np.flatnonzero(valid)[::-1]
         first_rows[rows.inverse[with_value]] = with_value
@@ -281,9 +282,9 @@ class _Groups:
         stamps[rows.slots[without]] = timestamps[without]
 
     def _fit(self, least: int, most: int, key_count: int) -> None:
-        """Choose a width of codes that suffices for all windows and keys. Raises `UnfitError` if codes exceed 64 bits."""
-        # A code is the window's number times the width, plus the key's number. The width grows in powers of two, so that the
-        # codes of existing groups rarely change.
+        """Choose a width that makes the codes of all windows and keys distinct. Raises `UnfitError` if codes exceed 64 bits."""
+        # A code is the window's number times the width, plus the key's number. The width grows in powers of two, so the codes
+        # of existing groups rarely change.
         if self.frame.size == 0 or least < self._base or key_count > self._width:
             if self.frame.size:
                 least = min(least, int(self.frame["start"].min()) // self._step)
@@ -381,7 +382,7 @@ def _open_rows(
 
 
 def _entry_sizes(task: WindowTask, slots: Array) -> Array:
-    """Return the sizes of buffer entries in bytes, which a suppress limits (`streams.state.suppress_buffer`)."""
+    """Return the sizes of buffer entries (bytes). A suppress limits these sizes (`streams.state.suppress_buffer`)."""
     frame = task.groups.frame
     keys = task.keys.sizes(frame["key"][slots])
     now, before = task.plan.sizes.of(frame, slots)

@@ -1,1 +1,1 @@
-"""Vectorized joins: a stream with a stream, and a stream with a table."""
+"""Vectorized joins of two streams, of a stream with a table, and of two tables."""

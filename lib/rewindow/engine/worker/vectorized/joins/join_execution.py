@@ -30,7 +30,7 @@ from rewindow.streams.record import Record
 
 
 def run_join(work: SubTopologyWork, task_work: TaskWork, plan: JoinPlan) -> TaskReport | None:
-    """Run one task. Return None, and leave no files, if record execution must run the task (`UnfitError`)."""
+    """Run one task. If record execution must run it instead (`UnfitError`), return None and leave no files."""
     task = _kind(plan)(plan, work.code.semantics, task_work.state, work.code.settings.limits)
     results = _join_results(task, work, task_work)
     targets = {name: staging_target(work, task_work, f"changelog/{name}") for name in plan.stores}
@@ -74,7 +74,7 @@ def _replay(work: SubTopologyWork, task_work: TaskWork, task: JoinTask, results:
 
 
 class _JoinResults(ABC):
-    """Receives the results of a join. As a context manager, it deletes what it has written if the block raises."""
+    """Receives the results of a join. As a context manager, it deletes the files that it wrote if the block raises."""
 
     def __init__(self, task: JoinTask, most: int) -> None:
         """``most``: the largest number of results that one record may have."""
@@ -180,7 +180,8 @@ class _JoinedRecords(_JoinResults):
         arrays = (joined.times.tolist(), joined.orders.tolist(), joined.positions.tolist())
         for key, value, timestamp, order_ms, position in zip(keys, joined.values, *arrays, strict=True):
             context.timestamp, context.order_ms = timestamp, order_ms
-            # The position takes the place of the offset, because the limit of outputs per record has to know the current record.
+            # The position is used instead of the offset, because the limit of outputs per record has to know the current
+            # record.
             context.topic, context.offset = (None if position < 0 else ""), position
             take(Record(key, value, timestamp))
 

@@ -29,21 +29,21 @@ LATEST_MS = 2**45
 MOST_BYTES = 2**30
 """The most bytes of memory for stores, even if the limit ``store_memory`` is larger, because an Arrow array has at most 2 GB."""
 ROW_BYTES = 100
-"""The estimated memory of a stored row in bytes, without its value: for the key, the times and the numbers."""
+"""The estimated memory (bytes) of a stored row, without its value: for its key, times and numbers."""
 
 
 class Arrivals(NamedTuple):
-    """Records that reach a join, in the task's order. The arrays have an item for each record."""
+    """Records that reach a join, in the task's order. Each array has one item per record."""
 
     positions: Array
-    """The position in the task's order. Records with the same position were made from one record by the prefix."""
+    """The position in the task's order. The prefix made records with the same position from one record."""
     times: Array
     keys: Array
     """The number of each record's key; -1 for null."""
     is_left: Array
     has_value: Array
     rows: Array
-    """The row of each record's value in the columns of its input."""
+    """The index of each record's value among the rows of its input's value columns."""
     columns: tuple[Sequence[pa.Array], Sequence[pa.Array]]
     """The value columns of the left and of the right input."""
 
@@ -63,10 +63,10 @@ class Joined(NamedTuple):
 
 
 class JoinTask(ABC):
-    """A vectorized join. Call `take` for merged batches and `end_epoch` after each epoch, then `stage`."""
+    """A vectorized join. Callers call `take` for merged batches, `end_epoch` after each epoch, and finally `stage`."""
 
     def __init__(self, plan: JoinPlan, semantics: Semantics, state: TaskState | None, limits: Limits) -> None:
-        """Start a task, or resume it from the state of a checkpoint. `restore` restores its stores later."""
+        """Start a task, or resume it from the state of a checkpoint. Its stores are restored later, by `restore`."""
         self.plan, self.limits = plan, limits
         self.clocks = Clocks([join_input.topic for join_input in plan.inputs], state, semantics, plan.lag_ms)
         self.keys = KeyTable(plan.key)
@@ -108,7 +108,7 @@ class JoinTask(ABC):
 
     @abstractmethod
     def _stored(self) -> Sequence[tuple[int, ValueRows]]:
-        """Return the number of rows of each store, and their values."""
+        """Return, for each store, the number of its rows and the `ValueRows` with their values."""
 
     def _arrivals(self, merged: Merged) -> Arrivals:
         parts = [self._part(rank, batch) for rank, batch in enumerate(merged.parts)]
@@ -147,7 +147,7 @@ class JoinTask(ABC):
         return (joiner(key, left, right) for key, left, right in zip(self.key_values(keys), lefts, rights, strict=True))
 
     def _values(self, arrivals: Arrivals, rows: Array, *, is_left: bool) -> list[Any]:
-        """Return the values at ``rows`` of the arriving records of one input, as Python values."""
+        """Return, as Python values, the values at ``rows`` of one input's arriving records."""
         if len(rows) == 0:
             return []
         shape = self.plan.inputs[self.plan.left if is_left else 1 - self.plan.left].value
@@ -159,7 +159,7 @@ class JoinTask(ABC):
             self.clocks.metrics.measure(NODE, node, SKIPPED_RECORDS, reason).record_many(times, times, 1, 1)
 
     def _check_memory(self) -> None:
-        """Raise `UnfitError` for stores that record execution would spill to disk or refuse."""
+        """Raise `UnfitError` if the stores need so much memory that record execution would spill them to disk or fail."""
         most = min(self.limits.store_memory, MOST_BYTES)
         stored = self._stored()
         size = sum(values.bytes + ROW_BYTES * rows for rows, values in stored)

@@ -1,6 +1,7 @@
-"""One input of a join of two streams: its time limits, and its records, as arrays of equal length.
+"""One input of a join of two streams: its time limits, and its records as arrays of equal length.
 
-`_Retained` is the equivalent of a `JoinStore`, `_Waiting` of the `RecordStore` with the records that have no partner yet.
+`_Retained` is the equivalent of a `JoinStore`. `_Waiting` is the equivalent of the `RecordStore` with the records that have
+no partner yet.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from rewindow.streams.record import UNKNOWN
 from rewindow.streams.state.join_store import JoinStore as RecordExecutionStore
 
 NEW = -1
-"""The number of a record that is not in the checkpoint."""
+"""Used instead of a number in the checkpoint for a record that is not in the checkpoint."""
 _EARLIER = -1
-"""The arrival index of a record that arrived before the current batch."""
+"""Used instead of an index in the current batch for a record that arrived earlier."""
 _MOST_CODES = 2**62
 
 
@@ -40,7 +41,7 @@ class StreamInput:
         *,
         is_left: bool,
     ) -> None:
-        """``clocks`` maps a store to its clock in the checkpoint."""
+        """``clocks`` maps the name of a store to its clock in the checkpoint."""
         windows, names = supplier.windows, supplier.left if is_left else supplier.right
         self.is_left = is_left
         self.is_kept = supplier.keeps_left if is_left else supplier.keeps_right
@@ -51,12 +52,12 @@ class StreamInput:
         self.retained = _Retained(stores[self.store].builder.retention_ms, clocks.get(self.store, UNKNOWN))
         self.waiting = _Waiting(self.ahead_ms + windows.grace_ms) if self.waiting_store else None
         self.peak = 0
-        """The largest number of records that one of the input's stores has had."""
+        """The largest number of records that any of the input's stores has had at one time."""
         self.clocks = np.empty(0, np.int64)
         """The clock of the store at each record of the batch."""
 
     def put(self, keys: Array, times: Array, rows: Array, own: Array, metrics: Metrics) -> None:
-        """Put the records at the indexes ``own`` of a batch into the store. Expired records are only counted.
+        """Put the records of a batch at the indexes ``own`` into the store. Expired records are only counted, not put.
 
         ``keys``, ``times`` and ``rows`` have an item for each record of the batch.
         """
@@ -79,7 +80,7 @@ class StreamInput:
             self.peak = max(self.peak, self.waiting.count)
             self.waiting.end_batch()
             records.append(self.waiting.records)
-        # Both stores refer to the same values, so a value is dropped only if neither store refers to it.
+        # Both stores refer to the same values. So a value is dropped only if neither store refers to it.
         rows = self.values.compact([kept.rows for kept in records])
         self.retained.records = records[0]._replace(rows=rows[0])
         if self.waiting is not None:
@@ -102,7 +103,7 @@ class StreamInput:
 
 
 class Records(NamedTuple):
-    """Records of a store. The arrays have an item for each record."""
+    """Records of a store. Each array has one item per record."""
 
     keys: Array
     """The number of the key."""
@@ -128,7 +129,7 @@ class Records(NamedTuple):
         return Records(*(np.concatenate(pair) for pair in zip(self, others, strict=True)))
 
     def as_earlier(self) -> Records:
-        """Return these records, marked as arrived before the current batch."""
+        """Return these records, marked as having arrived before the current batch."""
         return self._replace(arrivals=np.full(len(self.keys), _EARLIER))
 
 
@@ -149,7 +150,7 @@ def numbers_in(groups: Array) -> Array:
 
 
 class Found(NamedTuple):
-    """Arrivals of the other input that found partners: the key of each partner, the partner's group, and the arrival."""
+    """Arrivals of one input that found partners in the other. Three arrays: the partner's key, its group, and the arrival."""
 
     keys: Array
     groups: Array
@@ -157,10 +158,10 @@ class Found(NamedTuple):
 
 
 class _KeyTimeOrder:
-    """Maps pairs (key, time) to integers that have the order of the pairs."""
+    """Maps pairs (key, time) to integers that sort as the pairs do."""
 
     def __init__(self, keys: Array, times: Array) -> None:
-        """Choose the mapping for the keys and times of some records. Other times can be mapped, too (`codes`)."""
+        """Choose the mapping for the keys and times of some records. `codes` can map other times, too."""
         self._times: Array | None = None
         self._first_ms, self._width = 0, 0
         if len(times):
@@ -172,7 +173,7 @@ class _KeyTimeOrder:
                 self._width = len(self._times)
 
     def codes(self, keys: Array, times: Array) -> Array:
-        """Return the integer of each pair. A time that no record has may get the integer of the next time of a record."""
+        """Return the integer of each pair. A time that no record has may get the integer of the next time that a record has."""
         if self._times is not None:
             ranks = np.searchsorted(self._times, times)
         else:
@@ -191,7 +192,7 @@ class _Retained:
     """The records of one input that can still be joined, ordered by key, time and arrival."""
 
     def __init__(self, retention_ms: int, clock_ms: int) -> None:
-        """Start without records. ``clock_ms``: the highest timestamp put so far."""
+        """Start without records. ``clock_ms``: the highest timestamp that was ever put into the store."""
         self.clock_ms = clock_ms
         self._retention_ms = retention_ms
         self.records = Records.none()
@@ -215,7 +216,7 @@ class _Retained:
         return np.asarray(np.maximum(np.maximum.accumulate(times), self.clock_ms))
 
     def are_retained(self, times: Array, clocks: Array | int) -> Array:
-        """Return whether records with these times are retained at a clock."""
+        """Return a mask of the ``times`` whose records the store still retains at ``clocks``."""
         return np.asarray(times > clocks - self._retention_ms)
 
     def between(self, keys: Array, from_ms: Array, to_ms: Array) -> tuple[Array, Array]:
@@ -225,7 +226,7 @@ class _Retained:
         return start, np.maximum(end - start, 0)
 
     def pairs(self, arrivals: Array, starts: Array, counts: Array, clocks: Array) -> _Pairs:
-        """Return the arrivals with the partners that `between` found. Partners that arrive later or have expired are left out.
+        """Return pairs of arrivals and the partners that `between` found, without partners that arrive later or have expired.
 
         The pairs are in the order in which record execution fetches them.
 
@@ -234,13 +235,13 @@ class _Retained:
         index = np.repeat(np.arange(len(arrivals)), counts)
         before = np.cumsum(counts) - counts
         at_arrivals, partners = arrivals[index], starts[index] + np.arange(len(index)) - before[index]
-        # All records of the batch are in the store already, so records that arrive later have to be left out.
+        # All records of the batch are in the store already. So partners that arrive later have to be left out.
         is_there = self.records.arrivals[partners] < at_arrivals
         is_there &= self.are_retained(self.records.times[partners], clocks[at_arrivals])
         return _Pairs(at_arrivals[is_there], partners[is_there])
 
     def groups(self, keys: Array, times: Array) -> Array:
-        """Return, for each key and time, the number of the group of records with this key and time; -1 without records."""
+        """Return, for each key and time, the number of the group of records that have both; -1 if there are none."""
         starts, counts = self.between(keys, times, times)
         groups = np.full(len(keys), -1)
         groups[counts > 0] = self.group[starts[counts > 0]]
@@ -265,7 +266,7 @@ class _Waiting:
     """The records that wait, in the order of their arrival. A record waits until it finds a partner or its wait is over."""
 
     def __init__(self, waits_ms: int) -> None:
-        """Start without records. A record's wait is over when the clock is more than ``waits_ms`` past its timestamp."""
+        """Start without records. A record's wait is over when the clock is more than ``waits_ms`` above its timestamp."""
         self._waits_ms = waits_ms
         self.records = Records.none()
         self.gone = Records.none()
@@ -285,16 +286,17 @@ class _Waiting:
         return np.asarray(times + self._waits_ms < clocks)
 
     def take_due(self, matches: Found, retained: _Retained, clocks: Array, end: int) -> tuple[Records, Array]:
-        """Remove the records that found a partner while they waited, and the records whose wait ends before the arrival ``end``.
+        """Remove records that found a partner while they waited, and records whose wait ends before the arrival ``end``.
 
-        Return the records whose wait ends, and the arrivals at which their waits end. ``matches`` says which arrivals found
-        which groups. ``clocks`` has the node's clock at each arrival of the batch.
+        Return the second kind of records, and the arrivals at which their waits end. ``matches`` says which arrivals found
+        which groups of records. ``clocks`` has the node's clock at each arrival of the batch.
         """
         candidates = np.flatnonzero(self._may_end(matches.keys, int(clocks[end - 1])))
         keys, times, _, arrivals, _ = self.records.taken(candidates)
         # The node's clock never decreases, so a binary search finds the first arrival at which the wait is over.
         over_at = np.searchsorted(clocks, times + self._waits_ms, "right")
-        # An arrival finds all records of a group or, once the group has expired, none. So groups are compared, not records.
+        # An arrival finds all records of a group or, once the group has expired, none of them. So groups are compared, not
+        # records.
         width = len(clocks) + 1
         codes = np.append(distinct(matches.groups * width + matches.arrivals), np.iinfo(np.int64).max)
         groups = retained.groups(keys, times)
@@ -320,13 +322,13 @@ class _Waiting:
         self.records = self.records.as_earlier()
 
     def changes(self, keys: KeyTable, values: ValueRows) -> tuple[list[pa.Array], Array]:
-        """Return the columns of the rows to write, and a mask of the tombstones. Rows are ordered by key bytes, time, number."""
+        """Return the columns of the rows to write, ordered by key bytes, time and number, and a mask of the tombstones."""
         both = self.records.followed_by(self.gone)
         is_gone = np.arange(len(both.keys)) >= self.count
         order = np.lexsort((is_gone, both.times, keys.ranks(both.keys)))
         both, is_gone = both.taken(order), is_gone[order]
         groups = groups_of(both.keys, both.times)
-        # The waiting records of a group are numbered from 0, so they overwrite rows of the group. A row that no waiting record
+        # The waiting records of a group are numbered from 0. So they overwrite the group's rows, and a row that none of them
         # overwrites needs a tombstone.
         live = np.bincount(groups[~is_gone], minlength=len(groups))
         numbers = np.where(is_gone, both.numbers, numbers_in(groups))
@@ -336,7 +338,7 @@ class _Waiting:
         return [*columns, *values.columns(np.where(is_gone, -1, both.rows))], is_gone
 
     def _may_end(self, keys: Array, clock_ms: int) -> Array:
-        """Return a mask of the records whose wait is over at ``clock_ms``, or whose key has a partner (``keys``)."""
+        """Return a mask of the records whose wait is over at ``clock_ms``, or whose key found a partner (``keys``)."""
         may_end = self.are_over(self.records.times, clock_ms)
         if len(keys) and self.count:
             is_found = np.zeros(int(max(keys.max(), self.records.keys.max())) + 1, np.bool_)

@@ -2,8 +2,8 @@
 
 Why this is exact (L4), rule by rule of `dsl.operators.stream_join`:
 
-1. The partners of a record have its key and a time in a range, arrive before it, and are still retained by the other store. The
-   store's clock is a running maximum. So all partners can be found when the whole batch is known.
+1. The partners of a record have its key and a time in a range. They arrive before it, and the other store still retains
+   them. The store's clock is a running maximum. So all partners can be found when the whole batch is known.
 2. A record without a partner waits until an arrival finds it as a partner, or until the node's clock is past its time. The node's
    clock is a running maximum, too. The earlier of the two arrivals decides what happens to the record.
 3. A stable sort by arrival gives the order of results. At each arrival, the results of records whose wait is over come first,
@@ -39,7 +39,7 @@ from rewindow.streams.settings import Limits, Semantics
 MOST_PAIRS = 2**18
 """The approximate number of pairs of records that are processed together. This limit bounds memory."""
 IDLE_KEYS = 100_000
-"""Keys without records are removed when there are more than about this many."""
+"""Keys that no record has any more are removed when there are more than about this many."""
 _NONE = -1
 
 
@@ -55,7 +55,7 @@ class StreamJoinTask(JoinTask):
         self.left = StreamInput(supplier, left, plan.stores, clocks, is_left=True)
         self.right = StreamInput(supplier, right, plan.stores, clocks, is_left=False)
         self._both = ((self.left, self.right), (self.right, self.left))
-        """Pairs (input, other input), for each of the two inputs."""
+        """Two pairs (input, other input), one for each input."""
         self._has_waiting = self.left.waiting is not None or self.right.waiting is not None
 
     @property
@@ -120,7 +120,8 @@ class StreamJoinTask(JoinTask):
             if len(own):
                 rows[own] = side.values.add(columns)[arrivals.rows[own]]
             side.put(keys, times, rows, own, self.clocks.metrics)
-        # All records of the batch are put before partners are looked up, because `pairs` leaves out partners that arrive later.
+        # All records of the batch are put into the stores before partners are looked up. `pairs` leaves out partners that
+        # arrive later.
         for side, other in self._both:
             own = np.flatnonzero(is_joining & (is_left == side.is_left))
             earliest, latest = np.maximum(times[own] - side.back_ms, 0), np.maximum(times[own] + side.ahead_ms, 0)
@@ -128,7 +129,7 @@ class StreamJoinTask(JoinTask):
         return _Batch(arrivals, rows, is_joining, ~skipped & (keys < 0), starts, counts, clocks)
 
     def _observe(self, times: Array) -> Array:
-        """Return the node's clock at each record, and advance it."""
+        """Advance the node's clock by records. Return the clock at each record."""
         before_ms = self.clocks.observed(self.plan.node)
         if before_ms > LATEST_MS:
             raise UnfitError
@@ -205,7 +206,7 @@ class StreamJoinTask(JoinTask):
         return sent.taken(np.lexsort((self.keys.ranks(sent.keys), is_left, sent.times, sent.at)))
 
     def _joined(self, sent: _Sent, arrivals: Arrivals | None, orders: Array) -> Joined:
-        """Return results with their values. ``arrivals`` is None for results that are sent at the end of an epoch."""
+        """Return results with their values. ``arrivals`` is None if the results are sent at the end of an epoch."""
         lefts, rights = self._decoded(self.left, sent.lefts, arrivals), self._decoded(self.right, sent.rights, arrivals)
         positions = np.full(len(sent.at), -1) if arrivals is None else arrivals.positions[sent.at]
         values = self._joined_values(sent.keys, lefts, rights)
@@ -233,24 +234,24 @@ class StreamJoinTask(JoinTask):
 
 
 class _Batch(NamedTuple):
-    """The records of a batch. The arrays have an item for each record."""
+    """The records of a batch. Each array has one item per record."""
 
     arrivals: Arrivals
     rows: Array
-    """The row of the value in the stored values of the record's input."""
+    """The index of the record's value in the stored values of its input."""
     is_joining: Array
     is_alone: Array
-    """Whether the result of a record is sent at once, without a partner, because the record has no key."""
+    """Whether a record's result is sent at once without a partner, because the record has no key."""
     first: Array
     counts: Array
-    """``first`` is the index of the first possible partner: a retained record of the other input in the range of times.
-    ``counts`` is the number of possible partners."""
+    """A possible partner is a retained record of the other input in the range of times. ``first`` is the index of the first
+    possible partner, and ``counts`` is their number."""
     clocks: Array
     """The node's clock."""
 
 
 def _chunks(counts: Array) -> Iterator[tuple[int, int]]:
-    """Yield ranges ``[start, end)`` of records that have about `MOST_PAIRS` possible partners together."""
+    """Yield ranges ``[start, end)`` of records. Together, the records of a range have about `MOST_PAIRS` possible partners."""
     before = np.cumsum(counts) - counts
     cuts = np.flatnonzero(np.diff(before // MOST_PAIRS)) + 1
     return pairwise([0, *cuts.tolist(), len(counts)])
@@ -264,13 +265,13 @@ class _Origin(NamedTuple):
 
     @classmethod
     def of(cls, count: int, *, arrivals: Array | None = None, rows: Array | None = None) -> _Origin:
-        """Return the origins of ``count`` values. Without arrivals and rows, the values are null."""
+        """Return the origins of ``count`` values. If both ``arrivals`` and ``rows`` are None, the values are null."""
         nulls = np.full(count, _NONE)
         return cls(nulls if arrivals is None else arrivals, nulls if rows is None else rows)
 
 
 class _Sent(NamedTuple):
-    """Results: the arrival that sends each result, key numbers, timestamps, and the origins of the left and right values."""
+    """Results: the arrival that sends each result, its key number, its timestamp, and the origins of its two values."""
 
     at: Array
     keys: Array
@@ -282,7 +283,10 @@ class _Sent(NamedTuple):
 
     @classmethod
     def by(cls, at: Array, keys: Array, times: Array, own: _Origin, other: _Origin, *, is_left: bool) -> _Sent:
-        """Return results from the origins of one input's values (``own``) and of the other input's values (``other``)."""
+        """Return results. ``own`` has the origins of one input's values, ``other`` those of the other input.
+
+        ``is_left``: ``own`` is left.
+        """
         left, right = (own, other) if is_left else (other, own)
         return cls(at, keys, times, *left, *right)
 

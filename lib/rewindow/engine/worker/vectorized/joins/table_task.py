@@ -1,10 +1,10 @@
 """Join a stream with a table, or two tables by key, in batches: the equivalent of `streams.task` with the record operators.
 
-Why this is exact (L4): a record is joined with the row that the table has for its key just before the record
-(`dsl.operators.stream_table_join`). If the batch is sorted by key and order, the update that set this row directly precedes the
-record. If the batch has no such update, the row is the one that the table had before the batch. An update of a table is joined
-with the other table's row in the same way. The old value of the update is the row that its own table has for the key just
-before the update (`dsl.operators.table_join`). `KeptTable.before` finds both rows.
+Why this is exact (L4): a record is joined with the row that the table has for the record's key just before the record
+(`dsl.operators.stream_table_join`). In a batch that is sorted by key and order, the update that set this row directly
+precedes the record. If the batch has no such update, the row is the one that the table had before the batch. An update of a
+table is joined with the other table's row in the same way. The old value of the update is the row that its own table has for
+the key just before the update (`dsl.operators.table_join`). `KeptTable.before` finds both rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rewindow.streams.settings import Limits, Semantics
 
 
 class _KeptTablesTask(JoinTask):
-    """A join with one or two tables that topics fill. ``tables`` maps True (the left input) or False (the right) to a table."""
+    """A join with one or two tables that topics fill. ``tables`` maps the input (True: left, False: right) to its table."""
 
     def __init__(self, plan: JoinPlan, semantics: Semantics, state: TaskState | None, limits: Limits) -> None:
         """See `JoinTask`."""
@@ -78,7 +78,7 @@ class _KeptTablesTask(JoinTask):
             self._count(table.node, "null-key", int(np.count_nonzero(is_skipped)))
 
     def _updates(self, table: KeptTable, arrivals: Arrivals, own: Array, *, is_left: bool) -> Updates:
-        """Return the updates of a table, and add their values to the table's values.
+        """Return the updates of a table. Add their values to the values of the table.
 
         ``own``: the indexes of the table's records that have a key.
         """
@@ -144,7 +144,7 @@ class TablesJoinTask(_KeptTablesTask):
             table.compact()
 
     def _sent(self, arrivals: Arrivals, updates: dict[bool, Updates], joins: TableJoinSide, *, of_left: bool) -> _Sent:
-        """Return the updates of one table that send results, because the joined table has a row for the key, or had one."""
+        """Return the updates of one table that send results: the joined table has, or had, a row for their keys."""
         own, keys = updates[of_left], arrivals.keys
         table, other = self.tables[of_left], self.tables[not of_left]
         old_rows, _ = table.before(own.at, own, keys)
@@ -161,7 +161,7 @@ class TablesJoinTask(_KeptTablesTask):
 
 
 class _Change(NamedTuple):
-    """An update to be joined: its key, its new and old value, and the other table's value. None stands for a missing row."""
+    """An update to join: its key, its new and old value, and the value in the other table. None stands for a missing row."""
 
     joins: TableJoinSide
     key: Any
@@ -179,7 +179,7 @@ class _Sent(NamedTuple):
 
 
 def _results(changes: Sequence[_Change]) -> Iterator[Any]:
-    """Yield the new value of each result. The old value is computed, too, because the joiner may raise an error for it."""
+    """Yield the new value of each result. The joiner is called for the old value, too, because it may raise an error."""
     for joins, key, new, old, other in changes:
         result = joins.joined(key, new, other)
         joins.joined(key, old, other)

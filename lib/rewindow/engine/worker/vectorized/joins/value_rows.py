@@ -39,7 +39,10 @@ class ValueRows:
         return np.arange(start, self.size)
 
     def columns(self, numbers: Array) -> list[pa.Array]:
-        """Return the columns of rows; nulls for -1. Raises `UnfitError` if a column is too large for an Arrow array."""
+        """Return the columns of the rows with these numbers; nulls for the number -1.
+
+        Raises `UnfitError` if a column is too large for an Arrow array.
+        """
         try:
             for chunks in self._chunks:
                 chunks[:] = [pa.concat_arrays(chunks)]
@@ -48,11 +51,11 @@ class ValueRows:
             raise UnfitError from error
 
     def values(self, numbers: Array) -> list[Any]:
-        """Return the values of rows. Raises `UnfitError` as `columns` does."""
+        """Return the values of the rows with these numbers. Raises `UnfitError` as `columns` does."""
         return list(decode(self._shape, self.columns(numbers), len(numbers)))
 
     def compact(self, used: Sequence[Array]) -> list[Array]:
-        """Drop rows whose numbers are not in ``used``, if there are many. Return the new numbers of the rows in ``used``."""
+        """If many rows are not in ``used``, drop these. Return the new numbers of the rows in ``used``."""
         is_used = np.zeros(self.size, np.bool_)
         for numbers in used:
             is_used[numbers] = True
@@ -66,7 +69,10 @@ class ValueRows:
 
 
 def taken(columns: Sequence[pa.Array], rows: Array) -> list[pa.Array]:
-    """Return rows of columns; nulls for -1. Raises `UnfitError` if a column is too large for an Arrow array."""
+    """Return the rows of columns at these indexes; nulls for the index -1.
+
+    Raises `UnfitError` if a column is too large for an Arrow array.
+    """
     index = pa.array(rows, mask=rows < 0)
     try:
         return [column.take(index) for column in columns]
@@ -75,7 +81,7 @@ def taken(columns: Sequence[pa.Array], rows: Array) -> list[pa.Array]:
 
 
 class Updates(NamedTuple):
-    """Updates of a table: their ascending indexes in the batch, the numbers of their rows (-1: deleted), and their times."""
+    """Updates of a table: their indexes in the batch (ascending), the numbers of their rows (-1: deleted), their times."""
 
     at: Array
     rows: Array
@@ -90,23 +96,24 @@ class KeptTable:
         self._keys = keys
         self.values = ValueRows(value)
         self._rows = np.empty(0, np.int64)
-        """The number of each key's row in the values; `NO_ROW` without a row. The index is the key's number."""
+        """The number of each key's row among the values; `NO_ROW` if the key has no row. The array's index is the key's
+        number."""
         self._times = np.empty(0, np.int64)
         self._is_stored = np.empty(0, np.bool_)
-        """Whether the checkpoint has a row of each key."""
+        """For each key, whether the checkpoint has a row of it."""
         self._is_changed = np.empty(0, np.bool_)
         self.peak = 0
-        """The most rows that the table may have had."""
+        """An upper bound of the number of rows that the table has had at one time."""
 
     def restore(self, batches: Iterable[pa.RecordBatch], width: int) -> None:
-        """Take rows of a checkpoint. The first ``width`` columns are the key, the last two the timestamp and the tombstone."""
+        """Set rows from a checkpoint. The first ``width`` columns are the key, the last two are timestamp and tombstone."""
         for batch in batches:
             if batch.num_rows:
                 columns = batch.columns
                 keys = self._keys.numbers(columns[:width])
                 rows = np.where(np.asarray(columns[-1]), NO_ROW, self.values.add(columns[width:-2]))
                 self._fit()
-                # If a key has several rows, the last assignment wins, which is its last row.
+                # If a key has several rows, the last assignment wins, which is that of its last row.
                 self._rows[keys] = rows
                 self._times[keys] = np.asarray(columns[-2].fill_null(0))
         self._fit()
@@ -114,7 +121,7 @@ class KeptTable:
         self.peak = self._count()
 
     def before(self, records: Array, updates: Updates, keys: Array) -> tuple[Array, Array]:
-        """Return, for each record, the row that the table had for the record's key just before the record, and the row's time.
+        """Return, for each record, the row that its key had in the table just before the record, and the time of this row.
 
         ``records``: the records' indexes in the batch. ``keys``: the key number of each record of the batch.
         """
@@ -148,11 +155,11 @@ class KeptTable:
         self._is_changed[keys[updates.at]] = True
 
     def values_of(self, rows: Array) -> list[Any]:
-        """Return the values of rows; None for -1. A row that occurs several times is decoded once."""
+        """Return the values of the rows with these numbers; None for -1. A row that occurs several times is decoded once."""
         used = np.zeros(self.values.size, np.bool_)
         used[rows[rows != NO_ROW]] = True
         values = [*self.values.values(np.flatnonzero(used)), None]
-        # Row -1 stands for None, the last value.
+        # The last value is None. Row -1 selects it.
         index = np.append(np.cumsum(used) - 1, len(values) - 1)[rows]
         return [values[position] for position in index.tolist()]
 
@@ -179,7 +186,7 @@ class KeptTable:
         return int(np.count_nonzero(self._rows != NO_ROW))
 
     def _fit(self) -> None:
-        """Make room for keys that are new."""
+        """Enlarge the arrays for new keys."""
         more = len(self._keys) - len(self._rows)
         if more:
             self._rows = np.append(self._rows, np.full(more, NO_ROW))
