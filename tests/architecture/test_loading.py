@@ -49,11 +49,26 @@ def test_small_commands_load_what_they_use(tmp_path):
             230,
             {"pendulum", "rewindow.engine.worker.landing", "structlog"},
         ),
-        ("show", "daily_orders", 106, {"pandas", "psutil", "pyarrow.dataset", "structlog", "rewindow.control.run"}),
+        ("show", "daily_orders", 106, {"psutil", "pyarrow.dataset", "structlog", "rewindow.control.run"}),
     ):
         modules = loaded(command, subject, folder=tmp_path)
-        assert not modules & {"pyspark", *unused}, command
+        assert not modules & {"pandas", "pyspark", *unused}, command
         assert len([name for name in modules if name.startswith("rewindow")]) <= most, command
+
+
+def test_a_series_is_an_array_of_its_values_also_if_a_job_loads_pandas_first():
+    code = (
+        "from rewindow.app.cli.pandas_on_demand import load_pandas_on_demand\n"
+        "load_pandas_on_demand()\n"
+        "import sys, pyarrow as pa\n"
+        "pa.array([1])\n"
+        "before = 'pandas' in sys.modules\n"
+        "import pandas as pd\n"
+        "array, rows = pa.array(pd.Series([1.0, float('nan')])), pa.table({'a': [1]}).to_pandas()\n"
+        "print(before, array.null_count, rows.shape)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "1", "(1,", "1)"]
 
 
 def test_the_package_loads_a_name_when_it_is_used():

@@ -63,6 +63,9 @@ class _Commands(TyperGroup):
         """Return a command; None for an unknown name."""
         module = next((module for module, names in _MODULES.items() if cmd_name in names), None)
         if cmd_name not in self.commands and module is not None:
+            from rewindow.app.cli.pandas_on_demand import load_pandas_on_demand
+
+            load_pandas_on_demand()
             part = typer.Typer()
             part.callback()(lambda: None)  # with a callback, Typer makes a group even of one command
             import_module(f"rewindow.app.cli.{module}").register(part)
