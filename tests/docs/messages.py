@@ -23,10 +23,10 @@ A command prints the code of an error in brackets after its message. `--json` an
 `error.code`, beside `error.facts`. If a configuration file has several mistakes, the code is that of the first. Errors are listed
 under the [exit code](exit-codes.md) of their command.
 
-The findings of `rewindow status` and the verdict of a report have a `code` in `--json`, too. For other sentences, the code is in
-a field of its own. A list of codes has the same order as the list of sentences:
+In `--json`, each finding of `rewindow status` and the verdict of a report have a field `code`. The codes of other messages are in
+separate fields, which this table lists. If a field has a list of messages, the list of codes has the same order:
 
-| field of `--json` | its codes |
+| messages in `--json` | their codes |
 | --- | --- |
 | `hints` of `run` | `hint_codes` |
 | `warnings` of `land` | `warning_codes` |

@@ -66,7 +66,7 @@ def without_options(remedy: str, *own: str) -> Iterator[None]:
 
 
 def run_first(job: str, branch: str) -> str:
-    """Return the remedy for `without_options` when `run` can do what the command wanted to do on a branch."""
+    """Return the remedy for `without_options` that first calls `run` with the option, then repeats the command."""
     return f"`rewindow run {command_words(job, branch)} {{option}}`, then this command again"
 
 
@@ -130,9 +130,10 @@ class AsOf(NamedTuple):
 
 
 def as_of(project: OpenProject, job: str, branch: str, at: str | None) -> AsOf:
-    """Return a job as of a run, by default the branch's last run. First, publish what an interrupted command left unpublished.
+    """Return a job's ledger, a branch, and the run that ``at`` names, by default the last run of the branch.
 
-    Raises `UsageError` (2) for a branch without runs, or a run that is not on the branch.
+    Rows that an interrupted command left unpublished are published first. Raises `UsageError` (2) if the branch has no runs
+    or lacks this run, or if ``at`` is the state before the first run.
     """
     project.job_config(job)
     name = safe_name(branch, "branch")
@@ -146,7 +147,7 @@ def as_of(project: OpenProject, job: str, branch: str, at: str | None) -> AsOf:
     if run is None:
         raise UsageError(
             "beginning-has-nothing",
-            "job {job!r} has nothing before its first run on branch {branch!r}: name a run that `rewindow show {job}` lists",
+            "job {job!r} has no state before its first run on branch {branch!r}: choose a run that `rewindow show {job}` lists",
             job=job,
             branch=name,
         )

@@ -55,11 +55,11 @@ class Forwarding:
         except AttributeError as error:
             raise DataError(
                 "forwarded-value-not-record",
-                "{node} forwarded {record}: give a Record(key, value), with To.child(name) as to=",
+                "{node} forwarded {record}: pass a Record(key, value). To choose a child, add to=To.child(name)",
                 node=self.name,
                 record=repr(record),
             ) from error
-        # The common case: the record has the same timestamp object as the current event, and that has been checked.
+        # The common case: the record has the timestamp object of the current event. That timestamp has been checked.
         if timestamp is before and to is None and before >= 0:
             self._to_all(record)
             return

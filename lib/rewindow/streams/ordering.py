@@ -31,8 +31,8 @@ BLOCK = 1024
 class Rows(NamedTuple):
     """Consecutive records of one topic-partition as columns of equal length.
 
-    ``running_ms`` is the running maximum of the timestamps. It starts at the first of these rows. In rows from
-    `ordered_rows`, it starts at the first row of the epoch.
+    ``running_ms`` is the running maximum of the timestamps. It covers only these rows. In rows from `ordered_rows`, it also
+    covers the earlier rows of the epoch.
     """
 
     offsets: Sequence[int]
@@ -54,13 +54,13 @@ def events(rank: int, epoch: Iterable[Rows]) -> Iterator[Event]:
 
 
 def ordered_rows(epoch: Iterable[Rows]) -> Iterator[Rows]:
-    """Yield the rows of one topic-partition and epoch, with the order keys of the epoch as ``running_ms``."""
+    """Yield the rows of one topic-partition and epoch. Their ``running_ms`` starts at the first row of the epoch."""
     highest = -1
     for rows in epoch:
         running_ms = rows.running_ms
         if not running_ms:
             continue
-        # The running maximum started at the first of these rows. So values below the epoch's maximum are raised to it.
+        # The running maximum covers only these rows. Smaller values are raised to the maximum of the epoch's earlier rows.
         if running_ms[0] < highest:
             below = bisect_left(running_ms, highest)
             running_ms[:below] = [highest] * below

@@ -40,7 +40,7 @@ def column_changes(before: Sequence[tuple[str, str]], now: Sequence[tuple[str, s
 
 
 def other_columns(table: str, actual: Sequence[tuple[str, str]], due: Sequence[tuple[str, str]]) -> CheckpointError:
-    """Return the error for a table with ``actual`` columns, to which a job would write the columns ``due``."""
+    """Return the error for a table that has the columns ``actual``, although the job would write the columns ``due`` to it."""
     changes = column_changes(actual, due)
     return CheckpointError(
         "table-columns-differ",
@@ -147,7 +147,7 @@ class Fit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What happens to one store when a job resumes, and for an incompatible store the reason."""
+    """What happens to one store when a job resumes. ``why`` is the reason if the store is incompatible."""
 
     store: str
     fit: Fit
@@ -159,9 +159,10 @@ class Verdict:
 
 
 def verdicts(before: JobBinding, now: JobBinding) -> list[Verdict]:
-    """Return the verdict on each store of the job before and now, sorted by name.
+    """Return a verdict for each store that the checkpoint or the present job has, sorted by the names of the stores.
 
-    Buffers of suppresses that may be added or removed (`job_diff.without_edits`) are left out.
+    ``before`` describes the job at the checkpoint, ``now`` the present job. The buffer of a suppress is left out if adding or
+    removing this suppress is no difference (`job_diff.without_edits`).
     """
     before, now = without_edits(before, now)
     result = []
@@ -312,7 +313,8 @@ def has_input_of(feed: Feed, spec: RunSpec) -> bool:
 def is_accepted_code(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest) -> bool:
     """Return whether the next run accepts changes without `--accept-changes`.
 
-    It does if only code changed, and the job has ``on_code_change: accept`` or the branch has no runs of its own.
+    It accepts them if only code changed. In addition, the job must have ``on_code_change: accept``, or the branch must have no
+    runs of its own.
     """
     head = branch.head
     is_only_code = head is not None and changes == code_changes(head.spec.binding.code, binding.code)

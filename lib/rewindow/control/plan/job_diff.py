@@ -2,8 +2,8 @@
 
 A suppress can be added and removed without a new branch (KIP-328, `withName`):
 
-1. It is no difference if only one of two topologies has a suppress, or if one disables it with a time limit of zero. But
-   without this suppress, both must be equal.
+1. It is no difference if only one of two topologies has a suppress, or if one disables it with a time limit of zero. But the
+   two topologies without this suppress must be equal.
 2. An added suppress starts empty. A removed suppress must be empty, because its buffered records would be lost.
 """
 

@@ -120,7 +120,7 @@ def _check_topics(topology: Topology, part: SubTopology, logs: LogShapes) -> Non
 
 
 def _check_internal_topics(job: str, topology: Topology, feed: Feed, part: SubTopology) -> None:
-    """Refuse an internal topic that has the name of a log of the feed, even if the job does not read this log."""
+    """Raise `ConfigError` (78) if an internal topic has the name of a log of the feed, whether or not the job reads it."""
     # A stream of the log would get the internal records instead. Also, processed records are counted by the name of the topic.
     for source in part.sources:
         if source.is_internal and source.topic in feed.definition.logs:
@@ -138,7 +138,7 @@ def _check_internal_topics(job: str, topology: Topology, feed: Feed, part: SubTo
 
 
 def _check_partitions(job: str, topology: Topology, feed: Feed, part: SubTopology) -> None:
-    """Refuse a sub-topology that reads both logs with Kafka's partitions and repartitioned topics."""
+    """Raise `ConfigError` (78) if a sub-topology reads a repartition topic and a log that keeps its source's partitions."""
     if feed.definition.partitions == 1:
         return
     # Kafka's producers and a repartition put the same key into different partitions.

@@ -18,7 +18,7 @@ from rewindow.control.plan.spec import OUTPUT, JobBinding, RunSpec, TableSpec, c
 from rewindow.control.plan.stored_runs import StoredChain, StoredRuns, size_of
 
 LAYOUT = 3
-"""The version of the text. It grows by one if the form of the text changes, or if a row folds into another state than before.
+"""The version of the text. It grows by one if the form of the text changes, or if folding a row gives another state.
 
 Text of another version is not read.
 """
@@ -97,7 +97,7 @@ class StoredPublications(MadeWhenUsed[Publication]):
         )
 
     def rows(self, target: str) -> dict[int, int]:
-        """Return how many rows of each run an output has after these publications, by the number of the run.
+        """Return how many rows of each run are in an output table after these publications, by the number of the run.
 
         ``target``: the output.
         """
@@ -105,7 +105,10 @@ class StoredPublications(MadeWhenUsed[Publication]):
         return {run: counts[position] for run, position in self._net.items() if counts and counts[position]}
 
     def attempts(self) -> dict[int, str]:
-        """Map the number of each run with rows in the table after these publications to the attempt that wrote the rows."""
+        """Return the id of the attempt that wrote each run, by the number of the run.
+
+        The result has the runs whose rows are in the table after these publications.
+        """
         return {run: self._runs.attempts[position] for run, position in self._net.items()}
 
     @cached_property

@@ -1,11 +1,12 @@
-"""Aggregation by key and sliding window (KIP-450): one window for each distinct set of records within a difference.
+"""Aggregation by key and sliding window (KIP-450): one window for each distinct set of records whose times are close.
 
 Windows include both bounds. Let ``d`` be the largest time difference between the records of a window. A record at ``t`` has a
 left window ``[t - d, t]``, which ends at the record, and a right window ``[t + 1, t + 1 + d]``, which starts after it. The right
 window exists only if it contains records. The steps for each record:
 
-1. The node's clock advances. The record is late if ``t + d < clock - grace``. A record that is not late is counted as late for
-   each of its windows that ends before ``clock - grace``. Such a window is neither updated nor created.
+1. The node's clock advances. If ``t + d < clock - grace``, the record is late and dropped. Otherwise, the record is dropped
+   only from those of its windows that end before ``clock - grace``. These windows are neither updated nor created. The record
+   is counted as late once for each of them.
 2. Each existing window that contains ``t`` is updated, newest first.
 3. The right window of the preceding record is created, if it is missing and contains ``t``.
 4. The record's left window is created, if it is missing. If it contains the preceding record, it starts with the state of the
@@ -169,7 +170,8 @@ class _SlidingAggregate(WindowedProcessor):
     def _make(self, record: Record, start_ms: int, base: Stamped | None, base_ms: int = UNKNOWN) -> None:
         """Create a window.
 
-        It has the state ``base`` of the window at ``base_ms`` plus the record, or only the record if ``base`` is None.
+        Its first state is ``base``, the state of the window that starts at ``base_ms``. Then the record is added. If ``base``
+        is None, the window contains only the record.
         """
         if not self._is_open(start_ms):
             return

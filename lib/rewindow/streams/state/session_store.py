@@ -236,7 +236,8 @@ class SessionStore(GroupedStore):
         clock_ms, end_ms = self._latest_end_ms, session.window.end_ms
         changing = [session]
         try:
-            # The write loads the rows of its key, and may unload them at once. So they are loaded before they are listed.
+            # The write will load the key's sessions, and may then delete some of them as expired. Loading them here makes sure
+            # that `changing` lists them, too.
             self._fetch(session.key)
             if end_ms.__class__ is int and end_ms > clock_ms:
                 changing += self._rows.ending_in(UNKNOWN, end_ms - self.builder.retention_ms)

@@ -153,7 +153,7 @@ def _was_appended(table: DeltaTable, actions: Actions, transactions: Mapping[str
     # For each commit, delta-rs lists the log and builds the table's state twice. An append needs neither (ADR-124).
     if not isinstance(table, Handle) or not is_append(actions, table.path, table):
         return False
-    # On a disk, this is always false, because delta-rs writes every commit with which a checkpoint is due there.
+    # On a disk, this is always false. There, `is_append` leaves each commit after which a checkpoint is due to delta-rs.
     is_due = is_checkpoint_due(table.path, table)
     if table.log_copy is not None:
         table.log_copy.note_sent()

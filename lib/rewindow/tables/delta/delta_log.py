@@ -277,8 +277,8 @@ def _parse(text: bytes) -> AppendCommit | None:
 def is_append(actions: Sequence[AddAction | RemoveAction], path: str, table: DeltaTable) -> bool:
     """Return whether `append_commit` may write a commit. Otherwise delta-rs must write it.
 
-    delta-rs must write a commit if a feature or property of the table may concern the commit, or if expired commits are to be
-    removed with it. On a disk, delta-rs must also write commits that remove files, and commits with which a checkpoint is
+    delta-rs must write a commit if a feature or property of the table may concern the commit, or if expired commits must be
+    removed after it. On a disk, delta-rs must also write commits that remove files, and commits after which a checkpoint is
     due.
     """
     # In a bucket, delta-rs needs dozens of requests, so commits that remove files are written here, too.
@@ -303,7 +303,7 @@ def checkpoint_interval(path: str) -> str:
 
 
 def is_checkpoint_due(path: str, table: DeltaTable) -> bool:
-    """Return whether a checkpoint is due with the commit after the version that a handle has read."""
+    """Return whether a checkpoint is due after the next commit, which follows the version that a handle has read."""
     interval = int(table.metadata().configuration.get(CHECKPOINT_INTERVAL, _DEFAULT_INTERVAL))
     # In a bucket, the versions that get a checkpoint differ from table to table. So no run writes the checkpoints of all
     # tables.

@@ -135,9 +135,9 @@ class SparkLedger:
         return self._rows_of(self._look(afresh=True), [])
 
     def due_fold(self, give: Callable[[StoredRows], Given]) -> tuple[KeptFold, int] | None:
-        """Return the state after all stored rows, and the time since which reports are needed (epoch ms); None if none is due.
+        """Return a new fold, and the time since which reports are needed (epoch ms). Return None if no new fold is due.
 
-        ``give``: the function that folds rows.
+        The fold is the state after all stored rows. ``give``: the function that folds rows.
         """
         ledger = self._look()
         if len(ledger.later) < EVERY:
@@ -172,7 +172,7 @@ class SparkLedger:
         return self._look().recorded
 
     def hold(self, rows: Sequence[LedgerRow]) -> bool:
-        """Hold rows in memory until the next append or `flush` appends them. Return False if their number is used."""
+        """Hold rows in memory until the next append or `flush` appends them. Return False if their numbers are used."""
         check_numbered(self.name, rows)
         if self._look().rows != rows[0].seq - 1:
             self._look(afresh=True)
@@ -189,13 +189,13 @@ class SparkLedger:
     def append(
         self, rows: Sequence[LedgerRow], more: pa.Table | None = None, recorded: Sequence[RecordedVersion] = ()
     ) -> bool:
-        """Append the held rows and then ``rows``, in one commit. Return False if another writer used the number.
+        """Append the held rows and then ``rows``, in one commit. Return False if another writer has used their numbers.
 
         ``more``: rows of the journal for the same commit. ``recorded``: table versions that the commit records.
 
-        Raises `NotNowError` (75) if another writer used the number of held rows. Raises `InvariantError` (70) for numbers
-        that leave a gap, `StorageError` (74) if the rows did not land or if that is unknown, `CheckpointError` (76) if rows
-        were deleted.
+        If rows were held and another writer has used their numbers, raises `NotNowError` (75). Raises `InvariantError` (70) for
+        numbers that leave a gap, `StorageError` (74) unless it is certain that the rows landed, and `CheckpointError` (76) if
+        rows were deleted.
         """
         was_held = bool(self._held)
         token = self._held[0].token if self._held else new_token()
@@ -243,7 +243,7 @@ class SparkLedger:
                 )
             raise not_committed(f"row {first_seq} of the ledger {self.name}", _ATTEMPTS, failure) from failure
         has_landed = any(append.text == text for append in ledger.later)
-        # Rows and blocks that were made since refer to the numbers of the held rows. So the caller cannot simply decide again.
+        # Other rows and blocks already contain the numbers of the held rows. So the caller cannot just decide again.
         if was_held and not has_landed:
             raise NotNowError(
                 "ledger-decided-by-other",
@@ -397,9 +397,9 @@ class StoredFolds:
         self._known: dict[str, KeptFold] = {}
 
     def read(self, names: Sequence[str], *, with_reports: bool) -> dict[str, Found]:
-        """Return the stored fold and rows of each ledger, by name. One query reads them all; if a fold is lost, two do.
+        """Return the stored fold and rows of each ledger, by name. One query reads them all.
 
-        ``with_reports``: whether to read the reports in the journal, too.
+        If folds are lost, a second query reads all rows of these ledgers. ``with_reports``: whether to read reports, too.
         """
         marks = self._marks(names)
         kinds = is_text if with_reports else lambda: is_text() & (F.col("seq").isNotNull() | (F.col("kind") == FOLD))
@@ -444,7 +444,7 @@ class StoredFolds:
         return marks
 
     def _found(self, name: str, rows: Sequence[Row], mark: _Mark | None) -> Found | None:
-        """Pick a ledger's fold and rows from rows that were read; None if there is a ``mark``, but no fold reaches it."""
+        """Return a ledger's fold and rows from ``rows``; None if there is a ``mark``, but no fold covers as many appends."""
         own = _of(name, rows)
         if mark is None:
             return Found(own)
@@ -457,7 +457,7 @@ class StoredFolds:
         return Found([row for row in own if row["seq"] is None or row["seq"] > kept.appends], kept)
 
     def _kept(self, name: str, text: str) -> KeptFold | None:
-        """Parse a stored fold; None if it cannot be used. Equal texts give the same object, so that its state is reused."""
+        """Parse a stored fold; None if it cannot be used. Equal folds give the same object, so its state is computed once."""
         with suppress(ValueError, LookupError, TypeError):
             removal = f"Run `DELETE FROM {self._table.name} WHERE name = '{fold_name(name)}'`"  # noqa: S608 - for the user to read
             stored = unpacked(name, b64decode(text), removal)

@@ -1,4 +1,4 @@
-"""The ledgers and journals of a catalog's jobs and feeds, which share one table, and what a command has read of it."""
+"""The ledgers and journals of a catalog's jobs and feeds, which share one table, and the rows that a command has read."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class OwnRows:
     def before_workers(self, name: str, step: Callable[[], None]) -> None:
         """Make sure that ``step`` is called before workers append rows in this command.
 
-        Replaces an earlier step of the name.
+        An earlier step of the same name is no longer called.
         """
         self._steps[name] = step
 
@@ -99,9 +99,9 @@ class OwnRows:
         return landed
 
     def keep_fold(self, name: str, give: Callable[[StoredRows], Given]) -> None:
-        """During a command, store the state (fold) of a ledger if that is due.
+        """During a command, store the fold of a ledger (the state after its rows), if a new fold is due.
 
-        ``give``: the function that folds rows to a state.
+        ``give``: the function that folds rows.
         """
         if self.is_in_command and (due := self.ledger(name).due_fold(give)) is not None:
             self.folds.write(name, *due)
@@ -122,7 +122,10 @@ class OwnRows:
         self.ledger(name).flush()
 
     def _stored(self, name: str) -> Found:
-        """Return what is stored of a ledger. One query reads the ledgers and reports of all names of a command."""
+        """Return the stored fold of a ledger, and the stored rows after it.
+
+        If ``name`` is one of the names that `command` was given, one query reads the ledgers and reports of all these names.
+        """
         if name not in self.table.names:
             return self.folds.read([name], with_reports=False)[name]
         if self._found is None:

@@ -45,8 +45,8 @@ class TableDiff:
     only_first: int
     only_second: int
     samples: Sequence[tuple[Row, Sequence[Row], Sequence[Row]]] = field(default=())
-    """For each sample key: the key, and its rows in the first and in the second table, without the rows that both have
-    (`rows_apart`)."""
+    """For each sample key: the key, its rows in the first table, and its rows in the second table. Rows that both tables have
+    are left out (`rows_apart`)."""
     only_epoch: int = 0
     """How many of the ``different`` keys have rows that differ only in `_epoch`, because another landing completed them."""
 
@@ -153,9 +153,9 @@ def _order(key: Iterable[Any]) -> str:
 
 
 def first_difference(before: pa.Table | None, now: pa.Table | None, *, ignored: Sequence[str] = ()) -> str | None:
-    """Describe the first row, in total order, that is in only one of two sets of rows; None if the sets are equal.
+    """Describe the first row, in total order, that is in only one of two sets of rows. Return None if the sets are equal.
 
-    None stands for a set without rows. ``ignored``: the columns that are not compared.
+    If ``before`` or ``now`` is None, this set has no rows. ``ignored``: the columns that are not compared.
     """
     (names, gone), (others, new) = _counted(before, ignored), _counted(now, ignored)
     gone, new = gone - new, new - gone
@@ -177,7 +177,7 @@ def first_difference(before: pa.Table | None, now: pa.Table | None, *, ignored: 
 
 
 def _only_difference(row: Sequence[Any], other: Sequence[Any]) -> int | None:
-    """Return the position of the only value in which two rows differ; None if they differ in several values or in none."""
+    """Return the position of the value in which two rows differ; None if they differ in several values or in none."""
     # `is not` comes first because `!=` would say that NaN differs from itself. `_comparable` made every NaN the same object.
     pairs = enumerate(zip(row, other, strict=True))
     different = [index for index, (old, new) in pairs if old is not new and old != new]
@@ -288,7 +288,7 @@ class DiffRows:
         return [name for name in self._tables[side].column_names if name not in self._keys and name not in IGNORED]
 
     def _positions(self, groups: Numbers) -> Numbers:
-        """Return the positions that the first table's rows of some groups have in the common order of all rows."""
+        """Return where the rows of some groups are in the sorted order of both tables, only for rows of the first table."""
         sizes = self._sizes[0][groups]
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         positions: Numbers = np.repeat(self._starts[groups], sizes) + within

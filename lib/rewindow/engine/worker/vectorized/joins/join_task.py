@@ -36,7 +36,7 @@ class Arrivals(NamedTuple):
     """Records that reach a join, in the task's order. Each array has one item per record."""
 
     positions: Array
-    """The position in the task's order. The prefix made records with the same position from one record."""
+    """The position in the task's order. Records with the same position were made from one record by prefix operators."""
     times: Array
     keys: Array
     """The number of each record's key; -1 for null."""
@@ -122,10 +122,10 @@ class JoinTask(ABC):
         return Arrivals(positions, times, keys, is_left[order], has_value, rows, (parts[0][5], parts[1][5]))
 
     def _part(self, rank: int, batch: Batch) -> tuple[Array, Array, Array, Array, Array, list[pa.Array]]:
-        """Return the records of an input that pass its prefix.
+        """Return the records of an input that its prefix lets through. The prefix is the operators between topic and join.
 
-        The result has arrays of the records' positions, times and key numbers, a mask of the records with a value, the rows of
-        the values, and the value columns.
+        The result has the positions, times and key numbers of these records, a mask of those that have a value, the index of
+        each record's value in the value columns, and the value columns.
         """
         join_input, count = self.plan.inputs[rank], len(batch.timestamps)
         none = np.empty(0, np.int64)
@@ -147,14 +147,14 @@ class JoinTask(ABC):
         return (joiner(key, left, right) for key, left, right in zip(self.key_values(keys), lefts, rights, strict=True))
 
     def _values(self, arrivals: Arrivals, rows: Array, *, is_left: bool) -> list[Any]:
-        """Return, as Python values, the values at ``rows`` of one input's arriving records."""
+        """Return the values of some records of one input, as Python values. ``rows``: the indexes of the values."""
         if len(rows) == 0:
             return []
         shape = self.plan.inputs[self.plan.left if is_left else 1 - self.plan.left].value
         return list(decode(shape, taken(arrivals.columns[0 if is_left else 1], rows), len(rows)))
 
     def _count(self, node: str, reason: str, times: int) -> None:
-        """Count records that a node skips, in a metric with a reason."""
+        """Add ``times`` to the metric of the records that a node skipped for this reason."""
         if times:
             self.clocks.metrics.measure(NODE, node, SKIPPED_RECORDS, reason).record_many(times, times, 1, 1)
 
