@@ -1,49 +1,14 @@
-"""An aggregate whose rows are deleted a minute of stream time after their last update."""
+"""An aggregate whose rows are deleted a minute of stream time after their last update. Its records and rows are those of `table_ttl`."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from rewindow import Processor, ProcessorContext, PunctuationType, Record, StreamsBuilder, Topology, key_value_store
+from tests.public_cases import table_ttl
 
 SOURCE = "https://github.com/confluentinc/tutorials/tree/0cadb2292636b7e71323b9b39b49f86509196f77/schedule-ktable-ttl-aggregate/kstreams/src/test/java/io/confluent/developer"
-INPUT = [
-    {
-        "input-topic-for-table": """
-{"key": "alice", "value": "a", "at": 5}
-{"key": "bobby", "value": "b", "at": 10}
-""",
-        "input-topic-for-stream": """
-{"key": "alice", "value": "11", "at": 10}
-{"key": "bobby", "value": "21", "at": 15}
-{"key": "alice", "value": "12", "at": 30}
-""",
-    },
-    {
-        "input-topic-for-table": """
-{"key": "freddy", "value": "f", "at": 65000}
-""",
-    },
-    {
-        "input-topic-for-stream": """
-{"key": "alice", "value": "13", "at": 70006}
-{"key": "bobby", "value": "22", "at": 70016}
-""",
-    },
-]
-LOGS = {
-    "input-topic-for-table": {"key": "key", "value": "value", "timestamp": "at"},
-    "input-topic-for-stream": {"key": "key", "value": "value", "timestamp": "at"},
-}
-EXPECTED = {
-    "output-topic": """
-{"key": "alice", "value": "11 a"}
-{"key": "bobby", "value": "21 b"}
-{"key": "alice", "value": "12 a"}
-{"key": "alice", "value": "13"}
-{"key": "bobby", "value": "22"}
-""",
-}
+INPUT, LOGS, EXPECTED = table_ttl.INPUT, table_ttl.LOGS, table_ttl.EXPECTED
 
 
 class Update(NamedTuple):

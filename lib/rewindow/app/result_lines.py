@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewindow.app.times import with_readable_times
 from rewindow.contracts.instants import instant
-from rewindow.control.health.phrases import command_words, counted, see_quarantined
+from rewindow.control.health.phrases import command_words, counted, landing_numbers, see_quarantined
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.errors import visible
 from rewindow.streams.duration import in_words
@@ -31,9 +31,8 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
         yield f"Feed {feed}: {report.waiting or 'nothing new to land'}."
         return
     first, last = report.landings[0], report.landings[-1]
-    numbers = f"landing {first}" if first == last else f"landings {first} to {last}"
     records = "1 record" if report.rows == 1 else f"{report.rows} records"
-    line = f"Feed {feed}: {numbers}, {records}, complete through {instant(report.watermark_ms)}."
+    line = f"Feed {feed}: {landing_numbers(first, last)}, {records}, complete through {instant(report.watermark_ms)}."
     yield line + (f" ({report.quarantined} quarantined: `{see_quarantined(feed)}`)" if report.quarantined else "")
     yield from (f"{order}." for order in report.orders)
     if report.waiting:

@@ -191,8 +191,6 @@ def check_policies(topology: Topology, given: Mapping[str, OnError]) -> bool:
 UNDOABLE = (KEY_VALUE, WINDOW, SESSION, VERSIONED, RECORDS, JOIN)
 """The kinds of stores that a node with an error policy may have. Stores of other kinds are only used by nodes without user
 code."""
-
-
 RollBack = Callable[[], None]
 
 

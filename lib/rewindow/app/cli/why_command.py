@@ -14,13 +14,14 @@ from rewindow.app.open_project import OpenProject
 from rewindow.app.result_lines import as_assignments
 from rewindow.app.times import ZONE, parse_time
 from rewindow.contracts.instants import instant
+from rewindow.control.health.phrases import landing_numbers
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import NothingFoundError
 from rewindow.streams.duration import in_words
 from rewindow.streams.serde.schema import has_bounds
 
 if TYPE_CHECKING:
-    from rewindow.app.why.answer_facts import MissingFacts, RecordFacts, RowFacts, RunFacts
+    from rewindow.app.why.answer_facts import MissingFacts, RecordFacts, RowFacts
 
 
 def register(app: typer.Typer) -> None:
@@ -107,13 +108,6 @@ MOST_SHOWN = 20
 _INTERNAL = ("_epoch", "_partition", "_offset", "_run")
 
 
-def _landings(run: RunFacts) -> str:
-    if run.first_epoch > run.last_epoch:
-        return "no landing"
-    several = f"landings {run.first_epoch} to {run.last_epoch}"
-    return f"landing {run.first_epoch}" if run.first_epoch == run.last_epoch else several
-
-
 def row_lines(facts: RowFacts, columns: Sequence[str], key: str) -> Iterator[str]:
     """Yield the lines that explain a row.
 
@@ -123,7 +117,7 @@ def row_lines(facts: RowFacts, columns: Sequence[str], key: str) -> Iterator[str
     yield from _which_window(facts.asked_ms, facts.row[columns[-2]] if has_bounds(columns) else None)
     yield f"{facts.table}: {_row(facts.row, columns)}"
     run = facts.run
-    yield f"Written by run {run.run} ({_landings(run)}, code {run.code})."
+    yield f"Written by run {run.run} ({landing_numbers(run.first_epoch, run.last_epoch)}, code {run.code})."
     yield _sent(facts)
     yield ""
     yield from _listed("Made of", "record", facts.records)

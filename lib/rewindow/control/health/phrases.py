@@ -17,6 +17,13 @@ def waits(count: int, noun: str) -> str:
     return f"{counted(count, noun)} {'waits' if count == 1 else 'wait'}"
 
 
+def landing_numbers(first: int, last: int) -> str:
+    """Return the numbers of landings, as in ``landing 1`` or ``landings 1 to 3``. A run may have none: then ``last`` is lower."""
+    if first > last:
+        return "no landing"
+    return f"landing {first}" if first == last else f"landings {first} to {last}"
+
+
 def command_words(job: str, branch: str) -> str:
     """Return the words of a command line that name a job and a branch."""
     return job if branch == MAIN else f"{job} --branch {branch}"

@@ -245,8 +245,6 @@ class _FollowedList(list[Any]):
 
 
 _Method = Callable[..., Any]
-
-
 _Wrap = Callable[[Watcher, Store, _Method], _Method]
 
 
