@@ -19,3 +19,8 @@ class Played:
     metrics: dict[str, int] = field(default_factory=dict)
     inside: str | None = None
     """The first difference from the recorded buffers or metrics, if they were compared."""
+
+
+def before_failure(steps: list[Any], error: tuple[str, int | None] | None) -> list[Any]:
+    """Return the steps before the one that fails. That step sends nothing, because a run that fails commits nothing."""
+    return steps if error is None else steps[: error[1] or 0]

@@ -15,7 +15,7 @@ from typing import Any
 from tests import oracle
 from tests.conformance import claims, drive
 from tests.conformance.outcome import Outcome, of_engine, of_record, of_twin, unordered
-from tests.conformance.played import Played
+from tests.conformance.played import Played, before_failure
 from tests.conformance.scenario import Case
 
 LAW_1 = "L1"
@@ -43,7 +43,8 @@ def broken_claim(case: Case, number: str) -> str:
     if case.mode == "partition_group":
         return ""
     scenario = claims.observed(case.scenario)
-    steps = drive.play(scenario, cut=False).steps
+    played = drive.play(scenario, cut=False)
+    steps = before_failure(played.steps, played.error)
     return next((said for one in number.split("+") if (said := claims.broken(scenario, steps, one))), "")
 
 

@@ -17,7 +17,7 @@ from tests.conformance import drive, group, on_spark
 from tests.conformance.build import MissingError
 from tests.conformance.on_spark import NotLandedError
 from tests.conformance.outcome import text, unordered
-from tests.conformance.played import Played
+from tests.conformance.played import Played, before_failure
 from tests.conformance.proof import LAW_1, broken_claim, proven_deviation
 from tests.conformance.scenario import Case
 from tests.oracle import NotCoveredError
@@ -108,9 +108,9 @@ class _Tables:
 
     @classmethod
     def _of(cls, steps: list[Any], init: list[Any], stores: dict[str, Any], error: Any) -> _Tables:
-        """Merge what was sent before the first step into it, and omit the failed step, which sends nothing."""
+        """Merge what was sent before the first step into it, and omit the failed step."""
         sent = [[*init, *steps[0]], *steps[1:]] if steps else []
-        return cls([_by_sink(step) for step in (sent[: error[1] or 0] if error else sent)], stores, error)
+        return cls([_by_sink(step) for step in before_failure(sent, error)], stores, error)
 
     def differ(self, played: Played, ties: set[int]) -> str | None:
         """Describe the first difference, or return None. In a step with a tie, the order within a sink is not compared."""
