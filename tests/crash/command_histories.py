@@ -231,6 +231,7 @@ class History:
     def compare(self, line: str) -> None:
         """Compare the runs and the published rows of every branch with the naive count."""
         if self.is_altered:
+            self._learn_names()
             return
         names = list(self.known.branches)
         found = answer(partial(seen, str(self.bench.root), names))
@@ -250,6 +251,14 @@ class History:
                 f"{line}: rows of {name}: {[row for row in rows if tuple(row) not in expected]} too many,"
                 f" {[row for row in expected if list(row) not in rows]} too few, {len(rows)} for {len(expected)}",
             )
+
+    def _learn_names(self) -> None:
+        """Take the names of new runs from `show`, if what is lost does not prevent it. An advice may accept such a run."""
+        for branch, mine in self.known.branches.items():
+            shown = answer(partial(called, str(self.bench.root), ["show", "counts", "--branch", branch, "--json"]))
+            if shown["code"] == 0:
+                for run, row in zip(mine, json.loads(shown["said"])["runs"], strict=False):
+                    run.name = row["run"]
 
     # --- events -----------------------------------------------------------------------------------------------------------
 
