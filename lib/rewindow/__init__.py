@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # for type checkers; a test compares these imports with `_MOD
     from rewindow.streams.state.versioned_store import VersionedStore, versioned_store
     from rewindow.streams.state.window_store import WindowStore
     from rewindow.streams.topology import Topology
+    from rewindow.streams.windows.calendar import CalendarWindows
     from rewindow.streams.windows.join import JoinWindows
     from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
     from rewindow.streams.windows.time import TimeWindows, UnlimitedWindows
@@ -90,6 +91,7 @@ _MODULES = {
     "streams.state.versioned_store": "VersionedStore versioned_store",
     "streams.state.window_store": "WindowStore",
     "streams.topology": "Topology",
+    "streams.windows.calendar": "CalendarWindows",
     "streams.windows.join": "JoinWindows",
     "streams.windows.session_sliding": "SessionWindows SlidingWindows",
     "streams.windows.time": "TimeWindows UnlimitedWindows",
@@ -104,6 +106,7 @@ __all__ = [
     "BatchProcessor",
     "BranchedKStream",
     "BufferConfig",
+    "CalendarWindows",
     "Cancellable",
     "Change",
     "CogroupedKStream",

@@ -35,7 +35,7 @@ LAYERS = {
     "dsl": _layer("streams"),
     "contracts": _layer("streams"),
     "config": _layer("contracts streams", "pydantic pydantic_core yaml pendulum"),
-    "storage": _layer("", "pyarrow obstore"),
+    "storage": _layer("streams", "pyarrow obstore tzdata"),
     "engine/worker": _layer("contracts dsl storage streams", "pyarrow numpy"),
     "engine/spark": _layer("contracts engine/worker storage streams", "pyspark py4j pyarrow numpy"),
     # Commands go from protocol to protocol: Spark and Delta reach them as arguments. `storage` is for heartbeats.
@@ -46,7 +46,7 @@ LAYERS = {
         "contracts control engine/spark engine/worker storage streams tables/shared", "pyspark pyarrow numpy"
     ),
     "report": _layer("contracts control streams", "jinja2 markupsafe svg"),
-    "testing": _layer("contracts dsl streams", "yaml hypothesis"),
+    "testing": _layer("contracts dsl storage streams", "yaml hypothesis"),
     "airflow": _layer("config contracts databricks storage tables/delta", "airflow pendulum"),
     "databricks": _layer("", "databricks"),
     "app": _layer(

@@ -70,7 +70,7 @@ def test_the_paths_on_a_page_about_the_code_exist(page: Path) -> None:
     ("text", "missing"),
     [
         ("L2, cut invariance (D8, ADR-12)", []),
-        ("L7 and D25, ADR-999", ["L7", "D25", "ADR-999"]),
+        ("L7 and D26, ADR-999", ["L7", "D26", "ADR-999"]),
         ("D2+D6", []),
         ("0xD300 and LD12, U+D800, v.D99", []),
     ],

@@ -52,7 +52,7 @@ EVERYWHERE = {
 PHRASES = {
     r"(?:aligned|gathered|shuffled) (?:source|reader)s?": "partition-local reader, colocated reader or shuffle reader",
     r"laws? [1-6]\b": "L1 to L6",
-    r"decisions? [0-9]+": "ADR-n or D1 to D24",
+    r"decisions? [0-9]+": "ADR-n or D1 to D25",
     r"DESIGN\.md`?,? [0-9]+": "ADR-n",
     r"design(?:\.md)?`?,? section [0-9]+": "ADR-n, or a law by its number",
 }

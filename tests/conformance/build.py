@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rewindow import (
+    CalendarWindows,
     CogroupedKStream,
     Count,
     EmitStrategy,
@@ -257,6 +258,9 @@ def windows_of(node: dict[str, Any]) -> Any:
             return TimeWindows.of(length["size"], grace=length["grace"])
         case "hopping":
             return TimeWindows.of(length["size"], grace=length["grace"]).advance_by(length["advance"])
+        case "calendar":
+            size, advance = (f"{count}{node['unit']}" for count in (node["step"] * node["steps"], node["step"]))
+            return CalendarWindows.of(size, advance=advance, zone=node["zone"], grace=length["grace"])
         case "sliding":
             return SlidingWindows.of(length["diff"], grace=length["grace"])
         case "session":

@@ -18,7 +18,7 @@ from tests.conformance import internals
 from tests.conformance.build import Builder, Fired, MissingError
 from tests.conformance.extractors import as_landed
 from tests.conformance.played import Played
-from tests.conformance.scenario import in_one_order
+from tests.conformance.scenario import comparable
 
 
 def play(scenario: dict[str, Any], *, cut: bool, recorded: dict[str, Any] | None = None) -> Played:
@@ -49,7 +49,7 @@ def play(scenario: dict[str, Any], *, cut: bool, recorded: dict[str, Any] | None
             _take_step(driver, step)
         except RewindowError as error:
             played.error, played.message = ("step", number), str(error)
-        played.steps.append(in_one_order(scenario, [sent(*one) for one in driver.read_all()]))
+        played.steps.append(comparable(scenario, [sent(*one) for one in driver.read_all()]))
         if driver.ties > ties_before or any(count > 1 for count in Counter(fired).values()):
             played.ties.add(number)
         if recorded is not None and not played.error:

@@ -22,11 +22,13 @@ from rewindow.control.ingest.landings import LogSchema, log_shapes
 from rewindow.control.run import Engine
 from rewindow.engine.worker.changelog_reader import changelog_batches, row_columns, rows_of
 from rewindow.errors import RewindowError
+from rewindow.storage.zone_data import read_zones
 from rewindow.streams.checkpoint import new_store
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.serde.types_to_columns import bind_sink, bind_store, bound
 from rewindow.streams.settings import Semantics
+from rewindow.streams.zoned_topology import with_clocks, zones_of
 from rewindow.tables.delta.checkpoints import find_checkpoint
 from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_rows
@@ -37,7 +39,7 @@ from tests.conformance.build import Builder, Fired
 from tests.conformance.drive import add_contents, as_key, contents_of, sent
 from tests.conformance.extractors import as_landed
 from tests.conformance.played import Played
-from tests.conformance.scenario import in_one_order
+from tests.conformance.scenario import comparable
 
 FEED = "scenario"
 SEVERAL_RUNS = 3
@@ -77,7 +79,8 @@ def log_of(source: dict[str, Any]) -> LogSchema:
 
 def build(scenario: str) -> Topology:
     """Return the topology of a scenario. Workers call this too."""
-    return Builder(json.loads(scenario), Fired()).build()
+    topology = Builder(json.loads(scenario), Fired()).build()
+    return with_clocks(topology, read_zones(zones_of(topology)))
 
 
 def check_can_be_landed(scenario: dict[str, Any]) -> None:
@@ -172,4 +175,4 @@ def _read(
             batches = changelog_batches(files, partition, row_columns(*shapes))
             store.restore(rows_of(batches, *shapes), clocks.get(builder.name, UNKNOWN))
             add_contents(played, builder.name, contents_of(store, scenario))
-    played.steps = [in_one_order(scenario, step) for step in played.steps]
+    played.steps = [comparable(scenario, step) for step in played.steps]

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests import oracle
 from tests.conformance.played import Played
-from tests.conformance.scenario import Case, in_one_order
+from tests.conformance.scenario import Case, comparable
 from tests.oracle.twin import Result
 
 
@@ -63,7 +63,7 @@ def of_group(case: Case, rules: oracle.Rules) -> Outcome:
 
 def of_result(case: Case, twin: Result) -> Outcome:
     """Return the outcome of a twin that has played a case."""
-    steps = [in_one_order(case.scenario, step) for step in twin.steps]
+    steps = [comparable(case.scenario, step) for step in twin.steps]
     return Outcome(steps, twin.error_step, twin.stores, twin.init)
 
 

@@ -52,13 +52,19 @@ class Case:
         """The recorded steps without their numbers and what is traced besides; of a group, those before the error."""
         steps = self.expected["steps"]
         if self.mode != "partition_group":
-            return [in_one_order(self.scenario, step.get("out", [])) for step in steps]
+            return [comparable(self.scenario, step.get("out", [])) for step in steps]
         until = len(steps) if self.error is None else self.error[1]
         return [{name: value for name, value in step.items() if name != "i"} for step in steps[:until]]
 
 
-def in_one_order(scenario: dict[str, Any], sent: list[Any]) -> list[Any]:
-    """Return what a step sent: by sink if tasks are separate, because nothing orders what they send; of partitions, sorted."""
+def comparable(scenario: dict[str, Any], sent: list[Any]) -> list[Any]:
+    """Return what a step sent, as far as it can be compared.
+
+    It is ordered by sink if tasks are separate, because nothing orders what they send; and sorted if there are partitions.
+    Windows in local time have no ends here, because Kafka shows those of the longest window (D25).
+    """
+    if any(node.get("type") == "calendar" for node in scenario.get("nodes", ())):
+        sent = [{**one, "key": {name: one["key"][name] for name in ("key", "start")}} for one in sent]
     config = scenario.get("config", {})
     if config.get("partitions", 1) > 1:
         return sorted(sent, key=lambda one: json.dumps(one, sort_keys=True))

@@ -92,16 +92,24 @@ def write_log(case: Case, root: Path, *, files: int = 1) -> tuple[LogFile, ...]:
 
 
 def replay(
-    case: Case, log: Sequence[LogFile], root: Path, ranges: Sequence[tuple[int, int]], modes: Sequence[Execution]
+    case: Case,
+    log: Sequence[LogFile],
+    root: Path,
+    ranges: Sequence[tuple[int, int]],
+    modes: Sequence[Execution],
+    *,
+    topologies: Sequence[Topology] = (),
 ) -> list[Written]:
     """Replay epochs ``[first, end)`` run by run, each restored from the files and the state of the previous one.
 
-    Each task follows one of another partition with two records, which may share its plan.
+    ``topologies``: the topology of each run, if it is not always that of the case. Each task follows one of another partition
+    with two records, which may share its plan.
     """
     state: Any = None
     stores: dict[str, list[Any]] = {store.name: [] for store in case.topology.sub_topologies()[0].stores}
     written_runs = []
     for run, ((first, end), execution) in enumerate(zip(ranges, modes, strict=True), start=1):
+        case = case._replace(topology=topologies[run - 1]) if topologies else case
         work = sub_topology_work(case, root / str(run), run, (first, end), execution)
         slices = {"events": LogSlice(tuple(log), case.bounds[first:end])}
         restored = None if state is None else TaskState.from_json(json.loads(json.dumps(state)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -39,6 +40,7 @@ from rewindow.streams.settings import Semantics
 from tests.engine.executions import Case, assert_equal, logs, replay, write_log
 from tests.engine.prefixes import ON_MADE, chains_of_functions
 from tests.engine.stages import drawn_runs
+from tests.properties.clock_changes import Timed
 from tests.properties.effort import examples
 from tests.refusals import refused
 
@@ -117,12 +119,23 @@ def _of(one: Any) -> Any:
 
 @st.composite
 def cases(
-    draw: Any, *, sessions: bool = False, functions: bool = False, aggregates: Any = None, behind: Any = None
+    draw: Any,
+    *,
+    sessions: bool = False,
+    functions: bool = False,
+    aggregates: Any = None,
+    behind: Any = None,
+    timed: Timed | None = None,
 ) -> Case:
-    """Generate a job. ``aggregates``: those to draw from; ``behind``: what is done with the final results."""
+    """Generate a job. ``aggregates``: those to draw from; ``behind``: what is done with the final results.
+
+    ``timed``: windows in local time, and the times of the records.
+    """
     size = draw(st.integers(1, 12))
     windows: Any = TimeWindows.of(f"{size}ms", grace=f"{draw(st.integers(0, 8))}ms")
-    if sessions:
+    if timed is not None:
+        windows = timed.windows
+    elif sessions:
         gap = draw(st.integers(0, 6))
         windows = SessionWindows.of(f"{gap}ms", grace=f"{draw(st.integers(0 if gap else 1, 8))}ms")
     elif draw(st.booleans()):
@@ -140,6 +153,11 @@ def cases(
     highest = [max((row[0] for row in rows[:end]), default=UNKNOWN) for _, end in bounds]
     ahead = draw(st.sampled_from([0, 0, 5, 30]))
     epochs = [Epoch(number, time + ahead if time >= 0 else time) for number, time in enumerate(highest, start=1)]
+    if timed is not None:
+        rows = [(timed.time(row[0]), *row[1:]) for row in rows]
+        epochs = [
+            replace(one, watermark_ms=timed.time(one.watermark_ms)) if one.watermark_ms >= 0 else one for one in epochs
+        ]
     if draw(st.booleans()):
         bounds.append((len(rows), len(rows)))
         epochs.append(Epoch(len(epochs) + 1, UNKNOWN, is_final=True))

@@ -149,7 +149,7 @@ def test_a_day_begins_with_its_first_hour_when_midnight_comes_twice_or_never(zon
 def test_bad_words_are_refused():
     with refused("interval-unknown"):
         Grid(0, "h")
-    with refused("interval-time-zone-unknown", zone=containing("Mars")):
+    with refused("time-zone-unknown", zone=containing("Mars")):
         Grid(1, "h", "Mars/Olympus")
 
 

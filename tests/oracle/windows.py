@@ -1,4 +1,4 @@
-"""Aggregates by tumbling, hopping and unlimited windows."""
+"""Aggregates by tumbling, hopping and unlimited windows, and by windows in local time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rewindow.streams.record import Window, Windowed
+from tests.oracle.calendar import calendar_windows, longest
 from tests.oracle.closing import Closing
 from tests.oracle.folds import Fold
 from tests.oracle.memory import Entry, WindowRows
@@ -18,6 +19,8 @@ def needed_retention(windows: Mapping[str, Any]) -> int:
     """Return Kafka's default retention of a window, counted from its start (of a session: from its end)."""
     if windows["type"] == "unlimited":
         return LARGEST
+    if windows["type"] == "calendar":
+        return longest(windows) + int(windows["grace"])
     size: int = windows[{"session": "gap", "sliding": "diff"}.get(windows["type"], "size")]
     grace: int = windows["grace"]
     return size * (2 if windows["type"] == "sliding" else 1) + grace
@@ -83,6 +86,8 @@ class WindowAggregate(Node):
         if self._windows["type"] == "unlimited":
             start = self._windows["start"]
             return [Window(start, LARGEST)] if timestamp >= start else []
+        if self._windows["type"] == "calendar":
+            return calendar_windows(self._windows, timestamp)
         size = self._windows["size"]
         advance = self._windows.get("advance", size)
         first = max(0, timestamp - size + advance) // advance * advance

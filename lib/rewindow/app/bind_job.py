@@ -17,12 +17,14 @@ from rewindow.contracts.tasks import JobCode
 from rewindow.control.code_version import reached_code
 from rewindow.control.ingest.landings import Feed, log_shapes
 from rewindow.control.plan.planned_tasks import TablePaths, bind_job
+from rewindow.control.plan.zone_clocks import recorded
 from rewindow.control.project_source import TopologyLoader
 from rewindow.control.run import Job
 from rewindow.errors import ConfigError
 from rewindow.streams.error_policy import check_policies
 from rewindow.streams.settings import Limits, Semantics, Settings
 from rewindow.streams.topology import Topology
+from rewindow.streams.zoned_topology import load_with_clocks, with_clocks, zones_of
 from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, QUARANTINE, changelog_path
 
 
@@ -33,7 +35,15 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
     semantics = Semantics(**config.semantics.model_dump())
     settings = Settings(config.on_error, limits_of(config, target), keeps_dropped=config.dropped == "quarantine")
     code = JobCode(loader, partial(log_shapes, dict(feed.definition.logs)), semantics, settings)
-    topology = _topology(root, config, code)
+    topology, clocks = _topology(root, config, code), {}
+    if zones := zones_of(topology):
+        from rewindow.storage.zone_data import read_zones  # noqa: PLC0415 - few jobs have windows in local time
+
+        with _fits(root, job):
+            clocks = read_zones(zones)
+        code = replace(code, load_topology=partial(load_with_clocks, loader, clocks))
+        # The topology is built once. Without this, the new value would build it again.
+        topology = vars(code)["topology"] = with_clocks(topology, clocks)
     with at(root, "jobs", job, "on_error") if config.on_error else _fits(root, job):
         quarantines = check_policies(topology, config.on_error) or settings.keeps_dropped
     paths = TablePaths(
@@ -46,7 +56,7 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
     with _fits(root, job):
         binding = bind_job(job, feed, topology, code.load_logs(), asdict(semantics), paths)
     reached = reached_code(topology, root)
-    binding = replace(binding, code=reached.version)
+    binding = replace(binding, code=reached.version, zones=recorded(clocks))
     if unwritten := unwritten_output(config, topology):
         topic, error = unwritten
         with at(root, "jobs", job, "outputs", topic):

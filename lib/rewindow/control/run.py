@@ -32,10 +32,12 @@ from rewindow.control.plan.planned_tasks import METRICS_TARGET, Restored, metric
 from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, last_requested_epoch, plan_run
 from rewindow.control.plan.retention import EVERY, due_before_run
 from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
+from rewindow.control.plan.zone_clocks import clocks_in
 from rewindow.errors import ExpectationError, HintMessage, InvariantError, Lines, NotNowError
-from rewindow.streams.record import TopicPartition
+from rewindow.streams.record import UNKNOWN, TopicPartition
 from rewindow.streams.serde.schema import Column
-from rewindow.streams.topology import SubTopology
+from rewindow.streams.topology import SubTopology, Topology
+from rewindow.streams.zoned_topology import load_with_clocks, newest_ends
 
 _Observe = Callable[[Sequence[TaskReport]], Sequence[Observation]]
 """Checks expectations on the rows that the tasks staged; returns the results."""
@@ -272,7 +274,8 @@ def steps(
     tables.check_repeats(spec, reports, job.feed)
     yield step("audit")
     # The audit reads the staged files back from storage, so that a run is committed only if its bytes are stored.
-    commit = replace(tables.audit(tables.state(job.name), spec, staged, job.feed), expectations=tuple(observed))
+    audited = tables.audit(tables.state(job.name), spec, staged, job.feed)
+    commit = replace(audited, expectations=tuple(observed), zone_ends=_zone_ends(job.code.topology, reports))
     state = yield from _commit(spec, commit, tables, step("commit"))
     # The run is committed. If publishing fails, the next command of the job continues it.
     yield step("publish")
@@ -326,8 +329,10 @@ def execute(
 ) -> Generator[str, None, list[TaskReport]]:
     """Run each sub-topology once, upstream first. Later sub-topologies read the internal logs that earlier ones wrote.
 
-    ``observe`` returns the results of expectations, which are staged like the metrics.
+    ``observe`` returns the results of expectations, which are staged like the metrics. Windows in local time use the clocks in
+    ``spec``.
     """
+    job = with_clocks_of(job, spec.binding)
     parts = job.code.topology.sub_topologies()
     roots = roots_of(spec, [sink.topic for part in parts for sink in part.sinks if sink.is_internal])
     restored = (restore or tables.restore)(tables.state(job.name), spec)
@@ -354,6 +359,25 @@ def execute(
         counted = [*counted, *engine.stage_rows(EXPECTATIONS, root, spec.attempt.id, EXPECTATION_COLUMNS, results)]
     # The files that the driver staged are reported as if they came from one more sub-topology.
     return [*reports, TaskReport(len(parts), 0, tuple(counted), {}, (), {})]
+
+
+def with_clocks_of(job: Job, binding: JobBinding) -> Job:
+    """Return the job with the clocks of another binding, such as that of the run to replay."""
+    if binding.zones == job.binding.zones:
+        return job
+    # The other binding may lack a zone that the present code names.
+    clocks = {**clocks_in(job.binding), **clocks_in(binding)}
+    code = replace(job.code, load_topology=partial(load_with_clocks, job.code.load_topology, clocks))
+    return replace(job, code=code, binding=replace(job.binding, zones={**job.binding.zones, **binding.zones}))
+
+
+def _zone_ends(topology: Topology, reports: Sequence[TaskReport]) -> dict[str, int]:
+    """Return the latest end of a window by time zone; see `Commit.zone_ends`."""
+    newest: dict[str, int] = {}
+    for report in reports:
+        for store, time_ms in report.state.get("store_clocks", {}).items():
+            newest[store] = max(newest.get(store, UNKNOWN), time_ms)
+    return newest_ends(topology, newest)
 
 
 def _observe(

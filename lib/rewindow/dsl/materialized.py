@@ -9,6 +9,7 @@ from typing import Any
 from rewindow.errors import ConfigError, TopologyError
 from rewindow.streams.duration import in_words, to_ms
 from rewindow.streams.state.stores import JOIN, KEY_VALUE, WINDOW, StoreBuilder
+from rewindow.streams.windows.calendar import CalendarWindows
 from rewindow.streams.windows.join import JoinWindows
 from rewindow.streams.windows.time import Windows
 
@@ -109,6 +110,7 @@ class Materialized:
             self._builder(kind, key, value),
             is_stamped=kind == WINDOW,
             window_size_ms=size_ms,
+            calendar=windows if isinstance(windows, CalendarWindows) else None,
             retention_ms=self.retained_ms(windows.needed_retention_ms, windows.retention_ms),
         )
 

@@ -27,6 +27,7 @@ from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.serde.types_to_columns import RowType
 from rewindow.streams.state.stores import KEY_VALUE, PREFIX, StoreBuilder
 from rewindow.streams.topology import Topology
+from rewindow.streams.windows.calendar import CalendarWindows
 
 if TYPE_CHECKING:
     from rewindow.dsl.table import KTable
@@ -62,6 +63,7 @@ def join_tables(
     name: str | None,
 ) -> KTable:
     """Join two tables by key. See `KTable.join`."""
+    _check_same_calendar(left, right)
     graph, value = left.graph, value or returned_type(joiner)
     own = None if store is None else materialized(store)
     name = name or (own.name if own is not None else graph.number("table-join"))
@@ -107,6 +109,29 @@ def join_tables(
         key=lambda table_windows: table_windows.final_after_end_ms if table_windows else -1,
     )
     return replace(left, node=node, value=value, windows=windows, view=view, knows_old=knows_old)
+
+
+def _check_same_calendar(left: KTable, right: KTable) -> None:
+    """Raise `TopologyError` for two windowed tables if one has windows in local time and the other one not the same windows.
+
+    The windows of such tables would have equal starts at some times only, so their rows would be joined by accident.
+    """
+    if left.windows is None or right.windows is None:
+        return
+    windows = left.windows, right.windows
+    if not any(isinstance(one, CalendarWindows) for one in windows):
+        return
+    defined = [replace(one, grace_ms=0) if isinstance(one, CalendarWindows) else one for one in windows]
+    if defined[0] != defined[1]:
+        raise TopologyError(
+            "calendar-windows-differ",
+            "the join of {left!r} and {right!r} needs the same windows in local time on both sides, and these are {left_windows} "
+            "and {right_windows}: use the same size, zone, offset and advance",
+            left=left.node,
+            right=right.node,
+            left_windows=windows[0].in_words(),
+            right_windows=windows[1].in_words(),
+        )
 
 
 def view_of(table: KTable, name: str) -> TableView:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TimeWindowedKStream:
-    """A stream grouped by key and window: tumbling, hopping, sliding or unlimited (KIP-328, KIP-450).
+    """A stream grouped by key and window: tumbling, hopping, in local time, sliding or unlimited (KIP-328, KIP-450).
 
     The node's clock is the highest timestamp of its records so far; skipped records do not advance it. A window closes when
     the clock reaches end + grace. A sliding window closes only when the clock exceeds end + grace. A late record is dropped,
@@ -181,7 +181,7 @@ def check_windows(windows: object) -> None:
     if not isinstance(windows, GridWindows | SlidingWindows | SessionWindows):
         raise TopologyError(
             "windows-invalid",
-            "windowed_by({given}): give TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows",
+            "windowed_by({given}): give TimeWindows, CalendarWindows, SlidingWindows, SessionWindows or UnlimitedWindows",
             given=repr(windows),
         )
     check_made(windows)
@@ -189,7 +189,8 @@ def check_windows(windows: object) -> None:
 
 def check_made(windows: Any) -> None:
     """Raise `TopologyError` for windows that were made without ``of``. Their durations are still texts."""
-    if any(not isinstance(getattr(windows, field.name), int | None) for field in fields(windows)):
+    times = (field.name for field in fields(windows) if field.name.endswith("_ms"))
+    if any(not isinstance(getattr(windows, name), int | None) for name in times):
         raise TopologyError(
             "windows-made-without-of",
             '{windows} was not given milliseconds: use {windows}.of(...), as in {windows}.of("30m", grace="1h")',

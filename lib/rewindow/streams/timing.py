@@ -22,7 +22,7 @@ class Timing:
     An entry of the store is final ``final_after_ms`` after its base time. The base time is the end of the entry's window; in
     a suppress with a time limit, the entry's buffer time; in a join, the record's timestamp. ``final_after_ms`` is None if
     the node sends each result at once. ``durations`` maps the names of the defining durations (size, advance, difference,
-    gap, limit, grace) to milliseconds.
+    gap, limit, grace) to milliseconds. Windows in local time have no fixed size: the upper bound of their size is ``longest``.
     """
 
     store: str
@@ -30,6 +30,8 @@ class Timing:
     durations: Mapping[str, int] = field(default_factory=dict)
     sends_nulls: bool = False
     """Whether the node also sends final results whose value is null."""
+    calendar: str = ""
+    """The size and zone of windows in local time, as text; empty for other windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class TimedNode:
     """The topics that the node's sub-topology reads."""
     spans: Mapping[str, int]
     """If the node holds results back: the durations (see `Timing`) of the windows whose results it receives or makes."""
+    calendar: str = ""
+    """See `Timing`."""
 
     @property
     def is_join(self) -> bool:
@@ -68,14 +72,17 @@ class TimedNode:
     def has_one_window(self) -> bool:
         """Whether each record belongs to exactly one window. If so, a record is late for at most one window."""
         durations = self.durations
-        return "gap" in durations or ("size" in durations and durations.get("advance") == durations["size"])
+        size_ms = durations.get("size", durations.get("longest"))
+        return "gap" in durations or (size_ms is not None and durations.get("advance") == size_ms)
 
     @property
     def windows(self) -> str:
         """The durations as text: ``size 1h, grace 10m``."""
         durations = self.durations
         left_out = {"advance"} if durations.get("advance") == durations.get("size") else set()
-        return ", ".join(f"{name} {in_words(ms)}" for name, ms in durations.items() if name not in left_out)
+        left_out |= {"longest", "advance"} if self.calendar else set()
+        texts = [f"{name} {in_words(ms)}" for name, ms in durations.items() if name not in left_out]
+        return ", ".join([f"size {self.calendar}", *texts] if self.calendar else texts)
 
     def reads(self, topic_partition: TopicPartition, partition: int) -> bool:
         """Whether the node's task with the number ``partition`` reads a topic-partition.
@@ -87,14 +94,15 @@ class TimedNode:
     def all_final_at(self, clock_ms: int) -> int:
         """Return the time (epoch ms) at which all results of records up to ``clock_ms`` are final.
 
-        It is the latest end of a window that can contain such a record, plus ``final_after_ms``.
+        It is the latest end of a window that can contain such a record, plus ``final_after_ms``. For windows in local time, it
+        is an upper bound.
         """
         if "size" in self.spans:
             last = clock_ms - clock_ms % self.spans.get("advance", self.spans["size"])
             end = last + self.spans["size"]
         else:
             # A session ends at its last record. A sliding window ends at most the difference after a record.
-            end = clock_ms + self.spans.get("difference", 0)
+            end = clock_ms + self.spans.get("longest", self.spans.get("difference", 0))
         return end + (self.final_after_ms or 0)
 
     def closes_at(self, time_ms: int) -> int:
@@ -103,7 +111,11 @@ class TimedNode:
 
     def as_json(self) -> dict[str, Any]:
         """Return a dictionary for `json`."""
-        return {**asdict(self), "topics": list(self.topics)}
+        form = {**asdict(self), "topics": list(self.topics)}
+        # Omitted if empty, so that older versions can read the rows of jobs without such windows.
+        if not self.calendar:
+            del form["calendar"]
+        return form
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TimedNode:

@@ -336,6 +336,7 @@ def _timed_nodes(part: SubTopology) -> Iterator[TimedNode]:
                 timing.sends_nulls,
                 topics,
                 {} if timing.final_after_ms is None else _windows_above(part, node),
+                timing.calendar,
             )
 
 

@@ -20,6 +20,7 @@ from rewindow.streams.state.spill import Disk, OpenSpill, Span, SpilledRow
 from rewindow.streams.task import Task
 from rewindow.streams.task_context import Drop
 from rewindow.streams.topology import SubTopology, Topology
+from rewindow.streams.zoned_topology import with_clocks, zones_of
 
 _Deliver = Callable[[SinkNode, int, Record, int, int], None]
 """Called with a sink, the task's partition, the record, its order key in the epoch (D21) and its number in the topic."""
@@ -39,6 +40,10 @@ class Blueprint:
     @classmethod
     def of(cls, topology: Topology, semantics: Semantics, settings: Settings | None = None) -> Blueprint:
         """Analyse a topology. The logs have no typed columns here, so checkpoints have their keys and values as JSON text."""
+        if zones := zones_of(topology):
+            from rewindow.storage.zone_data import read_zones  # noqa: PLC0415 - few jobs have windows in local time
+
+            topology = with_clocks(topology, read_zones(zones))
         parts = topology.sub_topologies()
         topics = [source.topic for part in parts for source in part.sources if not source.is_internal]
         logs = {topic: (scalar_shape("key", "json"), scalar_shape("value", "json")) for topic in topics}

@@ -1,4 +1,7 @@
-"""Random scenarios with operators that the first recordings do not have: cogroups and transformed tables.
+"""Random scenarios that the first recordings do not have: cogroups, transformed tables, and windows in local time.
+
+* ``calendar``: a window of ``steps`` times ``step`` units (``unit``) in a ``zone``. Kafka has the windows of
+  `java/CalendarWindows.java`. Their size is that of the longest window, so the ends that Kafka shows are not compared (D25).
 
 * ``cogroup``: ``in`` names grouped streams, ``fns`` has for each a ``tag`` and perhaps a predicate ``null_if``. A stream adds
   ``<tag><value>`` to a text, with a comma between parts; where ``null_if`` is true of a value, it makes the aggregate null. A
@@ -116,7 +119,48 @@ def transforms(rng: random.Random) -> Graph:
     return nodes, ["t"] if below == "nothing" else ["t", "n"], kinds
 
 
-FORMS: dict[str, Callable[[random.Random], Graph]] = {"cogroup": cogroups, "transform_values": transforms}
+CALENDARS = (
+    ("m", 30, 1),
+    ("m", 30, 2),
+    ("h", 6, 1),
+    ("h", 1, 1),
+    ("d", 1, 1),
+    ("d", 1, 2),
+    ("w", 1, 1),
+    ("mo", 1, 1),
+    ("y", 1, 1),
+)
+"""Unit, step and number of steps."""
+CLOCK_CHANGES = {
+    "Europe/Berlin": (1_269_738_000_000, 1_288_486_800_000),
+    "Australia/Lord_Howe": (1_286_033_400_000, 1_270_306_800_000),
+    "America/St_Johns": (1_268_537_460_000, 1_289_097_060_000),
+    "Pacific/Apia": (1_325_239_200_000, 1_301_752_800_000),
+    "Asia/Kathmandu": (504_901_800_000,),
+}
+"""For each zone, instants at which its clock changed."""
+
+
+def calendars(rng: random.Random) -> Graph:
+    """Return an aggregate of windows in local time, with or without a suppress."""
+    unit, step, steps = rng.choice(CALENDARS)
+    window = {"type": "calendar", "unit": unit, "step": step, "steps": steps, "zone": rng.choice([*CLOCK_CHANGES])}
+    grace = rng.choice((0, 0, 600_000, 3_600_000, 90_000_000))
+    nodes: list[Json] = [
+        {"name": "g", "op": "group_by_key", "in": "x"},
+        {"name": "w", "op": "window", "in": "g", **window, "grace": grace},
+        {"name": "a", "op": "aggregate", "in": "w", "fn": rng.choice(("count", "sum", "concat"))},
+    ]
+    if rng.random() < 0.6:
+        nodes.append({"name": "s", "op": "suppress", "in": "a", "until": "window_closes", "buffer": {}})
+    return nodes, ["a", *(["s"] if len(nodes) > 3 else [])], {"x": "stream"}
+
+
+FORMS: dict[str, Callable[[random.Random], Graph]] = {
+    "calendar": calendars,
+    "cogroup": cogroups,
+    "transform_values": transforms,
+}
 
 
 def fresh(form: str, seed: int, count: int) -> Iterator[Json]:
@@ -130,7 +174,7 @@ def fresh(form: str, seed: int, count: int) -> Iterator[Json]:
             "sources": [{"name": name, "kind": kind, "value": "long"} for name, kind in kinds.items()],
             "nodes": nodes,
             "sinks": [{"name": f"out-{name}", "in": name} for name in sinks],
-            "steps": _steps(rng, list(kinds)),
+            "steps": _near_changes(rng, nodes) if form == "calendar" else _steps(rng, list(kinds)),
         }
 
 
@@ -166,6 +210,19 @@ def _steps(rng: random.Random, topics: list[str]) -> list[Json]:
     if rng.random() < 0.6:
         steps += [piped({"topic": topic, "key": "Z", "value": 1, "ts": FLUSH}) for topic in topics]
     return steps
+
+
+def _near_changes(rng: random.Random, nodes: list[Json]) -> list[Json]:
+    """Return records around the clock changes of the zone, some of them late, and a last one that closes all windows."""
+    window = next(node for node in nodes if node["op"] == "window")
+    now = rng.choice(CLOCK_CHANGES[window["zone"]]) - rng.choice((0, 1, 3_600_000, 40 * 3_600_000))
+    steps = []
+    for _ in range(rng.randint(6, 20)):
+        now += rng.choice((0, 1, 600_000, 1_800_000, 3_600_000, 3_599_999, 20 * 3_600_000, 40 * 86_400_000))
+        late = rng.choice((0, 0, 0, 1, 1_800_000, 3_600_000, 30 * 3_600_000))
+        record = {"topic": "x", "key": rng.choice(("A", "B", None)), "value": rng.randint(0, 9), "ts": now - late}
+        steps.append(piped(record))
+    return [*steps, piped({"topic": "x", "key": "Z", "value": 1, "ts": now + 3 * 366 * 86_400_000})]
 
 
 def piped(record: Json) -> Json:

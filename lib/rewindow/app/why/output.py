@@ -16,7 +16,7 @@ from rewindow.control.health.inputs import FeedRules, Unknown
 from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT
-from rewindow.control.run import Job
+from rewindow.control.run import Job, with_clocks_of
 from rewindow.engine.worker.provenance.task_replay import Traced
 from rewindow.errors import UsageError
 from rewindow.streams.nodes import ProcessorNode
@@ -69,6 +69,8 @@ class Output:
         job = project.bind(config.job, safe_name(branch, "branch"))
         state = project.state(config.job)
         of_branch = state.branch(branch) if branch == MAIN else with_runs(config.job, state, branch)
+        if of_branch.head is not None:
+            job = with_clocks_of(job, of_branch.head.spec.binding)
         return cls(
             job,
             topics[0],

@@ -25,6 +25,8 @@ from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.job_diff import differences_besides_tables, removed_suppresses
 from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, run_version
+from rewindow.control.plan.zone_clocks import clock_changes
+from rewindow.control.run import with_clocks_of
 from rewindow.engine.worker.provenance.behind import Behind, Wanted, find
 from rewindow.engine.worker.provenance.extent import extents, own_key
 from rewindow.engine.worker.provenance.origins import Cause
@@ -55,6 +57,7 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
             job=output.job.name,
             of=command_words(output.job.name, output.branch.name),
         )
+    output = replace(output, job=with_clocks_of(output.job, run.spec.binding))
     head = output.branch.head
     past = History(output, head if head and run in output.state.chain_to(head.spec.run) else run)
     past.check()
@@ -345,7 +348,8 @@ def _altered(output: Output) -> Iterator[str]:
 def _other_code(output: Output, run: CommittedRun) -> tuple[str, list[str]] | None:
     """Return the last earlier run with other code than ``run``, and how the code of ``run`` differs; None if there is none."""
     for earlier in reversed(output.state.chain_to(run.spec.run)[:-1]):
-        if changed := _changes(earlier.spec.binding, run.spec.binding):
+        clocks = clock_changes(earlier.spec.binding, run.spec.binding, earlier.commit.zone_ends)
+        if changed := [*_changes(earlier.spec.binding, run.spec.binding), *clocks]:
             return earlier.spec.name, changed
     return None
 

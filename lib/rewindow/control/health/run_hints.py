@@ -13,6 +13,7 @@ from rewindow.streams.duration import in_words
 from rewindow.streams.metrics import DROPS, sum_by_reason
 from rewindow.streams.nodes import LeavesOut, Node, ProcessorNode, SinkNode, SourceNode
 from rewindow.streams.topology import Topology, describe_supplier
+from rewindow.streams.windows.calendar import CalendarWindows
 from rewindow.streams.windows.session_sliding import SessionWindows
 from rewindow.streams.windows.time import TimeWindows, Windows
 
@@ -155,7 +156,7 @@ def _next_close(job: Job, report: RunReport, windows: Windows) -> str:
     else:
         time = f"The newest record is at {instant(newest_ms)}"
     sentences = [time]
-    if isinstance(windows, TimeWindows):
+    if isinstance(windows, TimeWindows | CalendarWindows):
         grace_ms = windows.final_after_end_ms
         closes = f"{in_words(grace_ms)} after its end" if grace_ms else "at its end"
         sentences = [f"{time}, and a window closes {closes}"]

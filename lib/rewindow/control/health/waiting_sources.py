@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-import pendulum
-
 from rewindow.contracts.ingest import FeedSpec, SourceLook
 from rewindow.control.health.phrases import counted, waits
 from rewindow.control.ingest.intervals import grid_of, later_rows
@@ -21,14 +19,14 @@ LATER_ROWS = ReasonMessage("later-rows-due", "landed files hold rows of later in
 
 
 _NAMES = {
-    (1, "d"): ("the day", "YYYY-MM-DD"),
-    (1, "w"): ("the week from", "YYYY-MM-DD"),
-    (1, "mo"): ("the month", "YYYY-MM"),
-    (1, "y"): ("the year", "YYYY"),
+    (1, "d"): ("the day", "%Y-%m-%d"),
+    (1, "w"): ("the week from", "%Y-%m-%d"),
+    (1, "mo"): ("the month", "%Y-%m"),
+    (1, "y"): ("the year", "%Y"),
 }
 
 
-_TIME, _DATE_AND_TIME = "HH:mm", "YYYY-MM-DD HH:mm"
+_TIME, _DATE_AND_TIME = "%H:%M", "%Y-%m-%d %H:%M"
 
 
 def new_in_sources(files: int, epochs: Collection[int]) -> Iterator[ReasonMessage]:
@@ -122,7 +120,7 @@ def not_followed(feed: FeedSpec, time_ms: int | None) -> ReasonMessage:
 
 def _until(feed: FeedSpec, until_ms: int) -> str:
     end_ms = grid_of(feed).start_of(until_ms)
-    return f"{pendulum.from_timestamp(end_ms / 1000, tz=feed.zone).format(_DATE_AND_TIME)} {feed.zone}"
+    return f"{grid_of(feed).local_time(end_ms):{_DATE_AND_TIME}} {feed.zone}"
 
 
 def next_complete(feed: FeedSpec, time_ms: int, now_ms: int) -> str:
@@ -135,6 +133,6 @@ def next_complete(feed: FeedSpec, time_ms: int, now_ms: int) -> str:
     start_ms = grid.start_of(time_ms)
     end_ms = grid.after(start_ms)
     name, form = _NAMES.get((count, unit), ("the interval from", _DATE_AND_TIME))
-    start, end, now = (pendulum.from_timestamp(ms / 1000, tz=feed.zone) for ms in (start_ms, end_ms, now_ms))
+    start, end, now = map(grid.local_time, (start_ms, end_ms, now_ms))
     is_today = end.date() == now.date()
-    return f"{name} {start.format(form)} is complete at {end.format(_TIME if is_today else _DATE_AND_TIME)} {feed.zone}"
+    return f"{name} {start:{form}} is complete at {end:{_TIME if is_today else _DATE_AND_TIME}} {feed.zone}"

@@ -12,33 +12,25 @@ that none of its rows is due (ADR-122).
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import islice
 from typing import Any
 
-import pendulum
-
 from rewindow.contracts.ingest import DAY_GRID, LATER, FeedSpec, ReadWindow, SourceLook
 from rewindow.errors import ConfigError, LimitError, WarningMessage
+from rewindow.streams.windows.zone_table import UTC, ZoneTable, month_start_ms
 
 _INTERVALS_MAX = 100_000
 _FIXED_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
-_CALENDAR = {"d": "days", "w": "weeks", "mo": "months", "y": "years"}
-_HOUR, _DAY = 3_600_000, 86_400_000
-_1970 = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST_MS, _LAST_MS = -719_160 * _DAY, 2_932_894 * _DAY
-"""0001-01-03 and 9999-12-30 (epoch ms). Between these days, the local time of every zone is a valid date in Python."""
-_LENGTHS_MS = {
-    "d": (22 * _HOUR, 26 * _HOUR),
-    "w": (166 * _HOUR, 170 * _HOUR),
-    "mo": (27 * _DAY, 32 * _DAY),
-    "y": (364 * _DAY, 367 * _DAY),
-}
-"""The least and greatest length (ms) of a calendar unit. They narrow the search for the interval of a time."""
+_DAY = 86_400_000
+_1970 = datetime(1970, 1, 1)  # noqa: DTZ001 - a local time
+_DAYS = {"d": 1, "w": 7}
+_MONTHS = {"mo": 1, "y": 12}
+_MONDAY = 4 * _DAY
+"""1970-01-05, a Monday."""
 _Later = Mapping[str, int]
 """Maps each landed file with unlanded rows to the first arrival of these rows (epoch ms)."""
 
@@ -51,11 +43,12 @@ class Grid:
     unit: str
     zone: str = "UTC"
     rule: str = DAY_GRID
+    _clock: ZoneTable = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` (78) for an unknown unit or zone."""
-        if self.count < 1 or (self.unit not in _FIXED_MS and self.unit not in _CALENDAR):
-            units = ", ".join((*_FIXED_MS, *_CALENDAR))
+        if self.count < 1 or self.unit not in {**_FIXED_MS, **_DAYS, **_MONTHS}:
+            units = ", ".join((*_FIXED_MS, *_DAYS, *_MONTHS))
             raise ConfigError(
                 "interval-unknown",
                 "every: {count}{unit} is not an interval: use a whole number and one of {units}",
@@ -63,14 +56,7 @@ class Grid:
                 unit=self.unit,
                 units=units,
             )
-        try:
-            pendulum.timezone(self.zone)
-        except Exception as error:
-            raise ConfigError(
-                "interval-time-zone-unknown",
-                "unknown time zone {zone}: use a name such as Europe/Berlin or UTC",
-                zone=self.zone,
-            ) from error
+        object.__setattr__(self, "_clock", UTC if self.zone == UTC.zone else _clock_of(self.zone))
 
     def start_of(self, time_ms: int) -> int:
         """Return the start of the interval that contains a time."""
@@ -95,6 +81,10 @@ class Grid:
             yield start
             start = end
 
+    def local_time(self, time_ms: int) -> datetime:
+        """Return what the clock of the zone shows at a time."""
+        return _1970 + timedelta(milliseconds=self._clock.wall_ms(time_ms))
+
     @cached_property
     def _length_ms(self) -> int:
         return self.count * _FIXED_MS[self.unit]
@@ -105,25 +95,13 @@ class Grid:
 
     @cached_property
     def _origin_ms(self) -> int:
-        return 0 if self.rule == DAY_GRID else _to_ms(pendulum.datetime(1970, 1, 1, tz=self.zone))
-
-    @cached_property
-    def _zone(self) -> pendulum.Timezone:
-        return pendulum.timezone(self.zone)
-
-    def _offset(self, time_ms: int) -> int:
-        """Return how far the zone's clock is ahead of UTC, in milliseconds."""
-        # Times before or after Python's dates get the offset of the first or last date.
-        time_ms = min(max(time_ms, _FIRST_MS), _LAST_MS)
-        offset = (_1970 + timedelta(milliseconds=time_ms)).astimezone(self._zone).utcoffset()
-        return (offset or timedelta()) // timedelta(milliseconds=1)
+        return 0 if self.rule == DAY_GRID else self._clock.instant_ms(0)
 
     def _clock_start(self, time_ms: int) -> int:
         """Return the last time, at or before ``time_ms``, at which the clock showed or skipped a multiple of the length."""
         while True:
-            offset = self._offset(time_ms)
-            start = time_ms - (time_ms + offset) % self._length_ms
-            change = self._change(start, time_ms)
+            start = time_ms - self._clock.wall_ms(time_ms) % self._length_ms
+            change = self._clock.last_change_ms(start, time_ms)
             if change is None:
                 return start
             if self._is_passed(change):
@@ -133,41 +111,42 @@ class Grid:
     def _clock_end(self, time_ms: int) -> int:
         """Return the first time after ``time_ms`` at which the clock shows or skips a multiple of the length."""
         while True:
-            offset = self._offset(time_ms)
-            end = time_ms - (time_ms + offset) % self._length_ms + self._length_ms
-            change = self._change(time_ms, end)
+            end = time_ms - self._clock.wall_ms(time_ms) % self._length_ms + self._length_ms
+            change = self._clock.first_change_ms(time_ms, end)
             if change is None:
                 return end
             if self._is_passed(change):
                 return change
             time_ms = change
 
-    def _change(self, low_ms: int, high_ms: int) -> int | None:
-        """Return the time in ``(low_ms, high_ms]``, at most a day, at which the clock changes; None if it does not change."""
-        before = self._offset(low_ms)
-        if self._offset(high_ms) == before:
-            return None
-        times = range(low_ms, high_ms + 1)
-        return times[bisect_right(times, 0, key=lambda time: int(self._offset(time) != before))]
-
     def _is_passed(self, change_ms: int) -> bool:
         """Return whether the clock, when it changes, shows a multiple of the length or skips one."""
-        before, after = change_ms + self._offset(change_ms - 1), change_ms + self._offset(change_ms)
+        before, after = self._clock.wall_ms(change_ms - 1) + 1, self._clock.wall_ms(change_ms)
         return after % self._length_ms == 0 or -(-before // self._length_ms) * self._length_ms < after
 
-    @cached_property
-    def _origin(self) -> pendulum.DateTime:
-        monday = 5 if self.unit == "w" else 1
-        return pendulum.datetime(1970, 1, monday, tz=self.zone)
-
     def _calendar_start(self, index: int) -> int:
-        return _to_ms(self._origin.add(**{_CALENDAR[self.unit]: index * self.count}))
+        number = index * self.count
+        if self.unit in _MONTHS:
+            return self._clock.instant_ms(month_start_ms(number * _MONTHS[self.unit]))
+        return self._clock.instant_ms((_MONDAY if self.unit == "w" else 0) + number * _DAYS[self.unit] * _DAY)
 
     def _index_of(self, time_ms: int) -> int:
-        passed = time_ms - _to_ms(self._origin)
-        guesses = [passed // (self.count * length) for length in _LENGTHS_MS[self.unit]]
-        low, high = min(guesses) - 1, max(guesses) + 1
-        return low + bisect_right(range(low, high + 1), time_ms, key=self._calendar_start) - 1
+        """Return the number of the calendar interval that contains a time."""
+        days = self._clock.wall_ms(time_ms) // _DAY
+        # An estimate by the mean length of a month, which is corrected below.
+        length = _DAYS[self.unit] if self.unit in _DAYS else _MONTHS[self.unit] * 146_097 / 4800
+        index = int((days - (4 if self.unit == "w" else 0)) // (self.count * length))
+        while self._calendar_start(index) > time_ms:
+            index -= 1
+        while self._calendar_start(index + 1) <= time_ms:
+            index += 1
+        return index
+
+
+def _clock_of(zone: str) -> ZoneTable:
+    from rewindow.storage.zone_data import read_zone  # noqa: PLC0415 - most feeds are in UTC
+
+    return read_zone(zone)
 
 
 def grid_of(feed: FeedSpec) -> Grid:
@@ -184,7 +163,7 @@ def kept_grid(feed: FeedSpec, now_ms: int) -> WarningMessage | None:
         return None
     count, unit = feed.every or (1, "d")
     start, divided = (grid.start_of(now_ms) for grid in (kept, new))
-    now, then = (pendulum.from_timestamp(ms / 1000, tz=feed.zone).format("YYYY-MM-DD HH:mm") for ms in (start, divided))
+    now, then = (f"{kept.local_time(ms):%Y-%m-%d %H:%M}" for ms in (start, divided))
     return WarningMessage(
         "intervals-of-earlier-landings",
         "feed {feed} keeps the intervals of its earlier landings. With `every: {every}` the present one began at {begin} {zone}, "
@@ -295,11 +274,6 @@ def with_later(look: SourceLook, position: Mapping[str, Any] | None, later: _Lat
     looked_at = {piece.name for piece in (*look.rest, *look.fresh)}
     kept = {name: arrival_ms for name, arrival_ms in (later_rows(position) or {}).items() if name not in looked_at}
     return replace(look, position={**look.position, LATER: dict(sorted({**kept, **later}.items()))})
-
-
-def _to_ms(time: pendulum.DateTime) -> int:
-    """Return a local time in epoch milliseconds. If the clock shows this time twice, return the earlier one, as for records."""
-    return int(time.replace(fold=0).timestamp()) * 1000
 
 
 def _busy(first: int, starts: Collection[int | None]) -> set[int]:

@@ -25,6 +25,7 @@ from rewindow.control.plan.job_diff import (
 )
 from rewindow.control.plan.job_state import Branch, CommittedRun
 from rewindow.control.plan.spec import BEGINNING, MAIN, OUTPUT, JobBinding, RunRequest, RunSpec, TableSpec
+from rewindow.control.plan.zone_clocks import clock_notes
 from rewindow.errors import CheckpointError, Lines, SourceError
 
 _TAKEN_OVER = "`key=STREAM.key` takes it over from a stream, and the fields of a NamedTuple name any other key"
@@ -323,15 +324,19 @@ def is_accepted_code(branch: Branch, binding: JobBinding, changes: list[str], re
 
 
 def check_binding(branch: Branch, binding: JobBinding, request: RunRequest) -> tuple[str, ...]:
-    """Return the changes since the checkpoint that the next run accepts. Raises `CheckpointError` (76) for other changes."""
+    """Return the changes since the checkpoint that the next run accepts. Raises `CheckpointError` (76) for other changes.
+
+    The result ends with notes on changes that need no acceptance (`zone_clocks`).
+    """
     head = branch.head
     if head is None:
         return ()
     changes = changes_since(branch, binding)
     held = {name: head.commit.held.get(name, 0) for name in removed_suppresses(head.spec.binding, binding)}
     lost = ", ".join(f"{name!r} holds {count} records" for name, count in held.items() if count)
+    noted = (*changes, *clock_notes(head.spec.binding, binding, head.commit.zone_ends))
     if changes:
-        _check_accepted(branch, binding, changes, request, lost)
+        _check_accepted(branch, binding, changes, noted, request, lost)
     if lost and not request.drop_buffered:
         raise CheckpointError(
             "suppress-removed",
@@ -343,18 +348,23 @@ def check_binding(branch: Branch, binding: JobBinding, request: RunRequest) -> t
             run=head.spec.name,
             records=lost,
         )
-    return tuple(changes)
+    return noted
 
 
-def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest, lost: str) -> None:
-    """Raise `CheckpointError` (76) unless the changes are compatible, and this request or the pending plan accepts them."""
+def _check_accepted(
+    branch: Branch, binding: JobBinding, changes: list[str], noted: tuple[str, ...], request: RunRequest, lost: str
+) -> None:
+    """Raise `CheckpointError` (76) unless the changes are compatible, and this request or the pending plan accepts them.
+
+    ``noted``: the changes and notes that the plan of the next run would have.
+    """
     head = branch.head
     if head is None:
         return
     reasons = obstacles(head.spec.binding, binding, branch.tables if branch.has_own_runs else {})
     pending = None if request.replan else branch.pending
     # The bindings are compared, too, because another edit of the same function has the same description as the accepted one.
-    was_accepted = pending is not None and pending.accepted == tuple(changes) and pending.binding.json == binding.json
+    was_accepted = pending is not None and pending.accepted == noted and pending.binding.json == binding.json
     if not reasons and (request.accept_changes or was_accepted):
         return
     if is_accepted_code(branch, binding, changes, request):

@@ -17,6 +17,7 @@ from rewindow.contracts.expectations import EXPECTATIONS
 from rewindow.contracts.staged_files import QUARANTINE
 from rewindow.control.plan.job_state import Branch
 from rewindow.control.plan.spec import OUTPUT, JobBinding, TableSpec, canonical_json
+from rewindow.control.plan.zone_clocks import clock_changes
 from rewindow.streams.duration import in_words
 from rewindow.streams.state.stores import SESSION
 
@@ -34,7 +35,8 @@ def changes_since(branch: Branch, now: JobBinding) -> list[str]:
         target: replace(table, path=own[target].path) if target.startswith(OUTPUT) and target in own else table
         for target, table in before.tables.items()
     }
-    return differences(replace(before, tables=tables), now)
+    clocks = clock_changes(before, now, branch.head.commit.zone_ends)
+    return [*differences(replace(before, tables=tables), now), *clocks]
 
 
 def differences_besides_tables(before: JobBinding, now: JobBinding) -> list[str]:

@@ -213,7 +213,8 @@ def decide_backfill(wanted: Backfill, state: JobState, check: Callable[[RunSpec]
 
 
 def _is_same_code(binding: JobBinding, other: JobBinding) -> bool:
-    return binding.fingerprint == other.fingerprint and binding.code == other.code
+    digests = ({zone: clock["digest"] for zone, clock in one.zones.items()} for one in (binding, other))
+    return binding.fingerprint == other.fingerprint and binding.code == other.code and next(digests) == next(digests)
 
 
 def _sealed(branch: Branch, job: str) -> CheckpointError:

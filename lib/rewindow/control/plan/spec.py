@@ -118,6 +118,8 @@ class JobBinding:
     They follow from the code, so they are not compared as changes of a job and are no part of a chain hash. Therefore older
     versions can read plans of this version.
     """
+    zones: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The clocks of the time zones that the job's windows name, by zone (`zone_clocks`)."""
 
     @cached_property
     def json(self) -> dict[str, Any]:
@@ -133,6 +135,8 @@ class JobBinding:
             "keys": {name: list(keys) for name, keys in self.keys.items()},
             "tables": {target: table.as_json() for target, table in self.tables.items()},
             "code": dict(self.code),
+            # Omitted if empty, because the chain hashes of older rows were computed without this name.
+            **({"zones": {zone: dict(clock) for zone, clock in self.zones.items()}} if self.zones else {}),
         }
 
     @cached_property
@@ -160,6 +164,7 @@ class JobBinding:
             keys={name: tuple(keys) for name, keys in bound["keys"].items()},
             code=bound["code"],
             timed=tuple(map(TimedNode.from_json, data["timed"])) if "timed" in data else None,
+            zones=bound.get("zones", {}),
         )
 
     def is_of(self, data: Mapping[str, Any]) -> bool:
@@ -334,7 +339,7 @@ class Commit:
     ``watermark_ms`` is the watermark of the last epoch. ``consumed`` is the number of records read per topic, ``held`` the
     number of records in each suppress buffer at the end. ``chain`` binds the run to all earlier runs (`chain_hash`).
     ``expectations`` are the results of the expectations in the job's file. If ``holds``, the run is published only when
-    somebody accepts it.
+    somebody accepts it. ``zone_ends`` has, for each time zone of the job's windows, the latest end of a window in the stores.
     """
 
     run: int
@@ -346,6 +351,7 @@ class Commit:
     chain: str
     held: Mapping[str, int] = field(default_factory=dict)
     expectations: tuple[Observation, ...] = ()
+    zone_ends: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def unmet(self) -> tuple[Observation, ...]:
@@ -375,8 +381,10 @@ class Commit:
     def as_json(self) -> dict[str, Any]:
         """Return the JSON form."""
         whole = asdict(self)
-        # Omitted if empty, so that the row equals the row of a version without expectations.
+        # Omitted if empty, so that the row equals the row of a version without expectations and zones.
         del whole["expectations"]
+        if not self.zone_ends:
+            del whole["zone_ends"]
         results = [observation.as_json() for observation in self.expectations]
         return whole | ({"expectations": results} if results else {})
 

@@ -92,13 +92,13 @@ class StoredRuns(MadeWhenUsed[CommittedRun]):
 
     def _run(self, data: Sequence[Any]) -> CommittedRun:
         spec, of, seq, ordinal, recorded_at = data
-        run, attempt, journal, targets, totals, consumed, watermark_ms, chained, held, observed = of
+        run, attempt, journal, targets, totals, consumed, watermark_ms, chained, held, observed, *zone_ends = of
         made = {
             target: TargetTotal(*totals[4 * index : 4 * index + 4]) for index, target in enumerate(self._value(targets))
         }
         results = tuple(Observation.from_json(observation) for observation in observed)
         file = JournalFile(*journal)
-        commit = Commit(run, attempt, file, made, consumed, watermark_ms, chained, held, results)
+        commit = Commit(run, attempt, file, made, consumed, watermark_ms, chained, held, results, *zone_ends)
         return CommittedRun(self.spec(spec), commit, seq, ordinal, recorded_at)
 
     def _value(self, number: int) -> Any:

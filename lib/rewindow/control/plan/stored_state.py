@@ -230,6 +230,7 @@ class _Positions:
                 of.held,
                 [expectation.as_json() for expectation in of.expectations],
             ),
+            *([of.zone_ends] if of.zone_ends else []),
         ]
         return _compact([self.spec(run.spec), commit, run.seq, run.shared_ordinal, run.recorded_at])
 

@@ -20,7 +20,7 @@ merge node (D10).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -36,11 +36,12 @@ from rewindow.streams.metrics import (
     grace_bucket,
 )
 from rewindow.streams.processor import Processor, ProcessorContext
-from rewindow.streams.record import Change, Record, make_change, make_record, make_windowed
+from rewindow.streams.record import UNKNOWN, Change, Record, Window, Windowed, make_change, make_record, make_windowed
 from rewindow.streams.serde.normalizers import copied
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.stores import Stamped, make_stamped
 from rewindow.streams.timing import Timing
+from rewindow.streams.windows.calendar import CalendarWindows, Period
 from rewindow.streams.windows.time import GridWindows, Windows
 
 
@@ -120,7 +121,11 @@ class WindowAggregate:
         return self.emit is EmitStrategy.ON_WINDOW_UPDATE
 
     def __call__(self) -> Processor:
-        return _WindowAggregate(self)
+        return (
+            _CalendarAggregate(self, self.windows)
+            if isinstance(self.windows, CalendarWindows)
+            else _WindowAggregate(self)
+        )
 
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
@@ -134,8 +139,10 @@ class WindowAggregate:
 def windowed_timings(settings: _WindowedSettings) -> tuple[Timing]:
     """Return the timing of a windowed aggregate (`streams.timing`)."""
     is_held = settings.emit is EmitStrategy.ON_WINDOW_CLOSE
-    final_after_ms = settings.windows.final_after_end_ms if is_held else None
-    return (Timing(settings.store, final_after_ms, settings.windows.durations),)
+    windows = settings.windows
+    final_after_ms = windows.final_after_end_ms if is_held else None
+    calendar = windows.shown if isinstance(windows, CalendarWindows) else ""
+    return (Timing(settings.store, final_after_ms, windows.durations, calendar=calendar),)
 
 
 class WindowedProcessor(Processor):
@@ -174,12 +181,18 @@ class WindowedProcessor(Processor):
         now_ms = self.context.observe(timestamp)
         if now_ms > before_ms:
             # Storing the record could expire these windows, so their results are sent first (D11).
-            after_ms = self._closed_after_ms
-            for windowed, kept in self._store.fetch_all(before_ms - after_ms + 1, now_ms - after_ms):
+            for windowed, kept in self._closing(before_ms, now_ms):
                 state, time_ms = kept if kept.__class__ is Stamped else (kept, windowed.window.end_ms)
                 self.context.measure(WINDOW_FINAL_EMIT).record()
                 self.context.forward(Record(windowed, Change(self._aggregator.result(state)), time_ms))
         return now_ms
+
+    def _closing(self, before_ms: int, now_ms: int) -> Iterator[tuple[Windowed, Any]]:
+        """Return the stored windows that close when the clock advances from one time to another."""
+        rows: Iterator[tuple[Windowed, Any]] = self._store.fetch_all(
+            before_ms - self._closed_after_ms + 1, now_ms - self._closed_after_ms
+        )
+        return rows
 
     def _skip(self, record: Record) -> None:
         """Drop a record without a key, or without a required value."""
@@ -255,7 +268,7 @@ class _WindowAggregate(WindowedProcessor):
         late, start_ms = 0, timestamp
         for start_ms in self._windows.starts(timestamp):
             if start_ms > open_from_ms:
-                self._update(record, start_ms)
+                self._update(record, self._windows.window(start_ms))
             else:
                 late += 1
         # `start_ms` is now the start of the record's last window. A grace period that keeps this window open would accept the
@@ -266,8 +279,8 @@ class _WindowAggregate(WindowedProcessor):
         if late:
             self._drop_late(record, late)
 
-    def _update(self, record: Record, start_ms: int) -> None:
-        key, timestamp = record.key, record.timestamp
+    def _update(self, record: Record, window: Window) -> None:
+        key, timestamp, start_ms = record.key, record.timestamp, window.start_ms
         old = self._store.fetch(key, start_ms)
         state, new_result, old_result = aggregated(self._aggregator, key, record.value, old)
         if old is not None and old.timestamp > timestamp:
@@ -275,9 +288,50 @@ class _WindowAggregate(WindowedProcessor):
         check_lists(self.context, self._settings.store, key, state)
         self._store.put(key, None if state is None else make_stamped((state, timestamp)), start_ms)
         if self._sends_updates:
-            windowed = make_windowed((key, self._windows.window(start_ms)))
+            windowed = make_windowed((key, window))
             change = make_change((new_result, old_result))
             self.context.forward(make_record((windowed, change, timestamp, record.headers)))
+
+
+class _CalendarAggregate(_WindowAggregate):
+    """Aggregates by windows in local time. Whether such a window is open depends on its own end, not on its start."""
+
+    def __init__(self, settings: WindowAggregate, windows: CalendarWindows) -> None:
+        super().__init__(settings)
+        self._calendar = windows
+        self._period = Period(UNKNOWN, UNKNOWN, [])
+        """The period of the last record. Most records belong to the same one."""
+
+    def process(self, record: Record) -> None:
+        timestamp, key = record.timestamp, record.key
+        if key is None:
+            self._skip(record)
+            return
+        clock_ms = self._take_time(timestamp)
+        if not self._period.from_ms <= timestamp < self._period.until_ms:
+            self._period = self._calendar.period(timestamp)
+        windows = self._period.windows
+        if self._store.restored_ends:
+            windows = [self._store.window(window.start_ms, key) for window in windows]
+        ended_ms = clock_ms - self._grace_ms
+        late = 0
+        for window in windows:
+            # A window that keeps an earlier end does not include a record after this end.
+            if window.end_ms > ended_ms and window.end_ms > timestamp:
+                self._update(record, window)
+            else:
+                late += 1
+        last_end_ms = windows[-1].end_ms
+        if last_end_ms <= clock_ms:
+            self._count_needed(clock_ms - last_end_ms + 1)
+        if late:
+            self._drop_late(record, late)
+
+    def _closing(self, before_ms: int, now_ms: int) -> Iterator[tuple[Windowed, Any]]:
+        rows: Iterator[tuple[Windowed, Any]] = self._store.fetch_ended(
+            before_ms - self._grace_ms, now_ms - self._grace_ms
+        )
+        return rows
 
 
 class _WindowedSettings(Protocol):

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rewindow.errors import ConfigError, DataError, InvariantError
 from rewindow.streams.duration import to_ms
@@ -78,6 +78,13 @@ class Normalizers(NamedTuple):
     is_frozen: bool = False
 
 
+class WindowEnds(Protocol):
+    """Windows that have no fixed size: `streams.windows.calendar.CalendarWindows`."""
+
+    def end_of(self, start_ms: int) -> int:
+        """Return the end of the window that starts at a time."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoreBuilder:
     """The definition of a store: its name, kind, declared types (for typed changelog columns) and retention."""
@@ -90,6 +97,8 @@ class StoreBuilder:
     """Whether values are `Stamped`. If so, the changelog has a ``_timestamp`` column."""
     window_size_ms: int = 0
     retention_ms: int = 0
+    calendar: WindowEnds | None = None
+    """The windows of a store of windows in local time, whose ends only the zone's clock knows."""
     memory_records: int | None = field(default=None, compare=False)
     memory_bytes: int | None = field(default=None, compare=False)
     """For a suppress buffer: how many records and bytes it may have in memory before it spills; None means no such limit."""
@@ -107,6 +116,10 @@ class StoreBuilder:
             raise ConfigError(
                 "store-name-invalid", "{given} cannot name a store: use a non-empty str", given=repr(name)
             )
+
+    def end_of(self, start_ms: int) -> int:
+        """Return the end of the store's window that starts at a time."""
+        return start_ms + self.window_size_ms if self.calendar is None else self.calendar.end_of(start_ms)
 
     @property
     def normalizers(self) -> Normalizers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from rewindow.errors import DataError
@@ -41,7 +42,15 @@ class WindowStore(Store):
         """Two flags: whether all values that were ever put are immutable, and whether new values must still be checked for
         this."""
         self._newest_start_ms = UNKNOWN
-        self._spill = None if disk is None else WindowSpill(builder, disk, self._keys, self._windows)
+        self._calendar = builder.calendar
+        self._ends: dict[int, int] = {}
+        """For windows in local time: the end of each window by its start, by the clock of the zone."""
+        self.restored_ends: dict[int, dict[Any, int]] = {}
+        """For windows in local time: for each start and key, the end in the checkpoint, if it differs from the end by the clock
+        of the zone, because the clock is another one now. The window keeps this end."""
+        self._restored_bounds: list[tuple[int, int]] = []
+        """The pairs (end, start) of these windows, each once, in order."""
+        self._spill = None if disk is None else WindowSpill(builder, disk, self._keys, self._windows, self.window)
 
     @property
     def clock_ms(self) -> int:
@@ -66,7 +75,7 @@ class WindowStore(Store):
         if rows is None:
             rows = self._advance_to(start_ms)
             if rows is None:
-                self._lose(self._windowed(start_ms, key), value)
+                self._lose(Windowed(key, self.window(start_ms, key)), value)
                 return
         if value is None:
             rows.pop(key)
@@ -116,7 +125,28 @@ class WindowStore(Store):
         wanted = self._starts[bisect_left(self._starts, from_ms) : bisect_right(self._starts, to_ms)]
         for start_ms, rows in [(start, self._windows[start].scan()) for start in wanted]:
             for key, value in rows:
-                yield self._windowed(start_ms, key), value if self._all_frozen else copied(value)
+                yield Windowed(key, self.window(start_ms, key)), value if self._all_frozen else copied(value)
+
+    def fetch_ended(self, after_ms: int, until_ms: int) -> Iterator[tuple[Windowed, Any]]:
+        """Iterate as `fetch_all` does, over the windows in local time that end in ``(after_ms, until_ms]``."""
+        starts = self._starts
+        first, last = bisect_right(starts, after_ms - self.builder.window_size_ms), bisect_left(starts, until_ms)
+        first, last = (bisect_right(starts, time_ms, first, last, key=self._end_of) for time_ms in (after_ms, until_ms))
+        if not self.restored_ends:
+            return self.fetch_all(starts[first], starts[last - 1]) if first < last else iter(())
+        bounds = self._restored_bounds
+        due = bounds[bisect_left(bounds, (after_ms + 1, 0)) : bisect_left(bounds, (until_ms + 1, 0))]
+        wanted = sorted({*starts[first:last], *(start_ms for _, start_ms in due)})
+        found = [row for start_ms in wanted for row in self.fetch_all(start_ms, start_ms)]
+        return (row for row in found if after_ms < row[0].window.end_ms <= until_ms)
+
+    def window(self, start_ms: int, key: Any) -> Window:
+        """Return the window of a key that starts at a time."""
+        if self._calendar is None:
+            return Window(start_ms, start_ms + self.builder.window_size_ms)
+        kept = self.restored_ends.get(start_ms)
+        kept_ms = kept.get(key) if kept else None
+        return Window(start_ms, self._end_of(start_ms) if kept_ms is None else kept_ms)
 
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
         """See `Store`. Rows of windows that have expired at ``clock_ms`` are skipped."""
@@ -124,6 +154,8 @@ class WindowStore(Store):
         for (key, window), value in rows:
             if self._is_expired(window.start_ms):
                 continue
+            if self._calendar is not None and window.end_ms != self._end_of(window.start_ms):
+                self.restored_ends.setdefault(window.start_ms, {})[key] = window.end_ms
             own = self._rows_at(window.start_ms)
             if value is None:
                 own.drop(key)
@@ -135,6 +167,8 @@ class WindowStore(Store):
         for own in self._windows.values():
             own.end_restore()
         self._starts_of = None
+        kept = {(end_ms, start_ms) for start_ms, ends in self.restored_ends.items() for end_ms in ends.values()}
+        self._restored_bounds = sorted(kept)
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`. Expired windows need no tombstones, because a restore knows the clock and skips them."""
@@ -142,7 +176,7 @@ class WindowStore(Store):
         if spilled is not None:
             return spilled
         return [
-            (self._windowed(start_ms, key), value)
+            (Windowed(key, self.window(start_ms, key)), value)
             for start_ms in self._starts
             for key, value in self._windows[start_ms].take_changes()
         ]
@@ -179,11 +213,13 @@ class WindowStore(Store):
 
     def _savepoint_of_windows(self) -> Callable[[], None]:
         windows, starts, newest_ms = self._windows.copy(), self._starts.copy(), self._newest_start_ms
+        restored_ends = self.restored_ends
 
         def roll_back() -> None:
             self._windows.clear()
             self._windows.update(windows)
             self._starts, self._newest_start_ms, self._starts_of = starts, newest_ms, None
+            self.restored_ends = restored_ends
 
         return roll_back
 
@@ -216,8 +252,11 @@ class WindowStore(Store):
             insort(self._starts, start_ms)
         return rows
 
-    def _windowed(self, start_ms: Any, key: Any) -> Windowed:
-        return Windowed(key, Window(start_ms, start_ms + self.builder.window_size_ms))
+    def _end_of(self, start_ms: int) -> int:
+        end_ms = self._ends.get(start_ms)
+        if end_ms is None:
+            end_ms = self._ends[start_ms] = self.builder.end_of(start_ms)
+        return end_ms
 
     def _is_expired(self, start_ms: int) -> bool:
         return start_ms <= self._newest_start_ms - self.builder.retention_ms
@@ -231,6 +270,10 @@ class WindowStore(Store):
             if self._starts_of is not None:
                 for key in rows.live_keys():
                     _note_start(self._starts_of, key, start_ms, is_there=False)
+            self._ends.pop(start_ms, None)
+        if self.restored_ends:
+            expired_ms = self._newest_start_ms - self.builder.retention_ms
+            self.restored_ends = {start: ends for start, ends in self.restored_ends.items() if start > expired_ms}
         del self._starts[:expired]
 
     def _watch(self, value: Any) -> None:
@@ -244,9 +287,20 @@ class WindowSpill:
     On the spill, rows are ordered by window start, then key bytes, as in a changelog.
     """
 
-    def __init__(self, builder: StoreBuilder, disk: Disk, key_type: KeyType, windows: Mapping[int, KeyRows]) -> None:
-        """``windows`` maps a start to the rows of a window that has not expired. It is the store's dictionary, not a copy."""
+    def __init__(
+        self,
+        builder: StoreBuilder,
+        disk: Disk,
+        key_type: KeyType,
+        windows: Mapping[int, KeyRows],
+        window_of: Callable[[int, Any], Window],
+    ) -> None:
+        """``windows`` maps a start to the rows of a window that has not expired. It is the store's dictionary, not a copy.
+
+        ``window_of`` returns the window of a start and a key.
+        """
         self._builder, self._disk, self._key_type, self._windows = builder, disk, key_type, windows
+        self._window_of = window_of
         self._codec, self._file = codec_of(builder), SpillFile(builder.name, disk)
         self.budget = MemoryBudget(self)
         self._expired: list[tuple[int, SpillingKeyRows]] = []
@@ -254,7 +308,7 @@ class WindowSpill:
 
     def rows_at(self, start_ms: int) -> SpillingKeyRows:
         """Return the rows, which are still empty, of a new window."""
-        codec = _key_codec(self._codec, Window(start_ms, start_ms + self._builder.window_size_ms))
+        codec = _key_codec(self._codec, partial(self._window_of, start_ms))
         builder, prefix = replace(self._builder, codec=codec), encode_key(start_ms)
         return SpillingKeyRows(builder, self._file, self._key_type, prefix=prefix, budget=self.budget)
 
@@ -314,24 +368,27 @@ def _note_start(index: KeyRows, key: Any, start_ms: int, *, is_there: bool) -> N
     index.values[key] = starts
 
 
-def _key_codec(codec: Codec, window: Window) -> Codec:
-    """Return the codec of one window's rows. Rows in memory have plain keys, and their texts have windowed keys."""
+def _key_codec(codec: Codec, window_of: Callable[[Any], Window]) -> Codec:
+    """Return the codec of one window's rows. Rows in memory have plain keys, and their texts have windowed keys.
+
+    ``window_of`` returns the window of a key.
+    """
 
     def load(text: str) -> tuple[Any, Any]:
         windowed, value = codec.load(text)
         return windowed.key, value
 
     return Codec(
-        lambda key, value: codec.dump(Windowed(key, window), value),
+        lambda key, value: codec.dump(Windowed(key, window_of(key)), value),
         load,
-        lambda key: codec.dump_key(Windowed(key, window)),
+        lambda key: codec.dump_key(Windowed(key, window_of(key))),
         lambda text: codec.load_key(text).key,
     )
 
 
 def _starts_codec(codec: Codec) -> Codec:
     """Return the codec of rows of the index: a key, and the starts of its windows."""
-    keys = _key_codec(codec, Window(0, 0))
+    keys = _key_codec(codec, lambda _key: Window(0, 0))
 
     def load(text: str) -> tuple[Any, Any]:
         key, starts = load_value(text)

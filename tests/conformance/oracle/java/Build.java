@@ -307,6 +307,10 @@ final class Build {
             case "session":
                 windowed = grouped.windowedBy(SessionWindows.ofInactivityGapAndGrace(ms(node.get("gap")), grace));
                 break;
+            case "calendar":
+                windowed = grouped.windowedBy(new CalendarWindows(node.get("unit").asText(), node.get("step").asInt(), node.get("steps").asInt(),
+                    node.get("zone").asText(), grace.toMillis()));
+                break;
             case "unlimited":
                 windowed = grouped.windowedBy(UnlimitedWindows.of().startOn(Instant.ofEpochMilli(node.path("start").asLong())));
                 break;

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache
 from itertools import pairwise
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +51,9 @@ def _offsets(zone: str, first_day: int, last_day: int) -> tuple[npt.NDArray[np.i
 
     The days are counted since 1970. Instants and offsets are in microseconds.
     """
-    info = ZoneInfo(zone)
+    from rewindow.storage.zone_data import zone_info  # noqa: PLC0415 - most feeds are in UTC
+
+    info = zone_info(zone)
     changes: list[int] = []
     offsets = [_offset(info, first_day * _DAY_US)]
     days = [
@@ -75,7 +76,7 @@ def _offsets(zone: str, first_day: int, last_day: int) -> tuple[npt.NDArray[np.i
     return np.array(changes, np.int64), np.array(offsets, np.int64)
 
 
-def _offset(info: ZoneInfo, at_us: int) -> int:
+def _offset(info: tzinfo, at_us: int) -> int:
     offset = (_EPOCH + timedelta(microseconds=at_us)).astimezone(info).utcoffset() or timedelta()
     return round(offset.total_seconds() * 1_000_000)
 

@@ -51,6 +51,7 @@ from rewindow.streams.serde.types_to_columns import LogShapes, bind, bind_sink, 
 from rewindow.streams.settings import OnError, Settings
 from rewindow.streams.state.stores import StoreBuilder
 from rewindow.streams.topology import SubTopology, Topology, describe_supplier
+from rewindow.streams.windows.calendar import CalendarWindows
 from rewindow.streams.windows.session_sliding import SessionWindows
 from rewindow.streams.windows.time import TimeWindows
 
@@ -159,8 +160,10 @@ def _plan_windows(topology: Topology, part: SubTopology, logs: LogShapes) -> Fin
     source, prefix, window, suppress, behind = _chain(part)
     sink = behind[-1]
     aggregate: Any = window.supplier
-    if type(aggregate.windows) not in (TimeWindows, SessionWindows):
-        raise NotVectorizableError(f"{window.name}: its windows are neither TimeWindows nor SessionWindows")
+    if type(aggregate.windows) not in (TimeWindows, CalendarWindows, SessionWindows):
+        raise NotVectorizableError(
+            f"{window.name}: its windows are neither TimeWindows nor CalendarWindows nor SessionWindows"
+        )
     if suppress and suppress.supplier.bounds != NO_BOUNDS:
         raise NotVectorizableError(f"{suppress.name}: its buffer is bounded")
     stores = {store.name: store for store in part.stores}

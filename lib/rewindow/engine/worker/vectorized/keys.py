@@ -97,10 +97,8 @@ class KeyTable:
         if len(numbers) == 0:
             return np.empty(0, np.int64)
         if with_start and self._has_zero_bytes and self._is_bare:
-            return self._order_by_bytes(starts, numbers)
-        if len(self._ranks) != len(self):
-            self._ranks = np.empty(len(self), np.int64)
-            self._ranks[self._sorted(np.arange(len(self)))] = np.arange(len(self))
+            return self._order_by_bytes(starts, starts, numbers)
+        self._rank()
         distinct, windows = np.unique(starts, return_inverse=True)
         positions = windows * len(self) + self._ranks[numbers]
         if len(distinct) * len(self) > SPARSE * len(numbers):
@@ -108,6 +106,19 @@ class KeyTable:
         row_at = np.full(len(distinct) * len(self), -1)
         row_at[positions] = np.arange(len(numbers))
         return row_at[row_at >= 0]
+
+    def order_by_ends(self, ends: Array, starts: Array, numbers: Array) -> Array:
+        """Return the indexes that sort windows by end and key bytes, to which the start is appended, as a suppress does."""
+        if self._has_zero_bytes and self._is_bare:
+            return self._order_by_bytes(ends, starts, numbers)
+        self._rank()
+        return np.lexsort((starts, self._ranks[numbers], ends))
+
+    def _rank(self) -> None:
+        """Compute the position of each key in the order of key bytes."""
+        if len(self._ranks) != len(self):
+            self._ranks = np.empty(len(self), np.int64)
+            self._ranks[self._sorted(np.arange(len(self)))] = np.arange(len(self))
 
     def _sorted(self, numbers: Array) -> Array:
         """Return the indexes that sort the keys with the given numbers by key bytes."""
@@ -120,14 +131,15 @@ class KeyTable:
         encoded = [encode_key(key) for key in self._values(columns)]
         return np.array(sorted(range(len(encoded)), key=encoded.__getitem__), np.int64)
 
-    def _order_by_bytes(self, starts: Array, numbers: Array) -> Array:
-        """Return the result of `order` for keys that contain zero bytes.
+    def _order_by_bytes(self, times: Array, starts: Array, numbers: Array) -> Array:
+        """Return the indexes that sort windows by ``times`` and key bytes with starts, for keys that contain zero bytes.
 
         If a start is appended, the key ``a`` followed by a zero byte may sort before the key ``a``.
         """
         encoded = [encode_key(key) for key in self._values(self.columns(numbers))]
-        rows = [(start, key + _LONG.pack(start)) for start, key in zip(starts.tolist(), encoded, strict=True)]
-        return np.array(sorted(range(len(rows)), key=rows.__getitem__))
+        timed = zip(times.tolist(), starts.tolist(), encoded, strict=True)
+        rows = [(time, key + _LONG.pack(start)) for time, start, key in timed]
+        return np.array(sorted(range(len(rows)), key=rows.__getitem__), np.int64)
 
     def _values(self, columns: Sequence[pa.Array]) -> Any:
         lists = [column.to_pylist() for column in columns]

@@ -26,6 +26,7 @@ from rewindow.streams.serde.schema import Column, Shape, row_shape, scalar_shape
 from rewindow.streams.serde.types_to_columns import LogShapes
 from rewindow.streams.state.stores import StoreBuilder
 from rewindow.streams.topology import SubTopology, Topology
+from rewindow.streams.windows.calendar import CalendarWindows
 from rewindow.streams.windows.session_sliding import SessionWindows
 from rewindow.streams.windows.time import TimeWindows
 
@@ -56,7 +57,7 @@ class FinalResultsPlan:
     suppress: Suppressing | None
     """The suppress below the windows. If None, the windows themselves send their results when they close."""
     sink: SinkNode
-    windows: TimeWindows | SessionWindows
+    windows: TimeWindows | CalendarWindows | SessionWindows
     store: StoreBuilder
     internal: InternalSource | None
     """The repartition topic that the tasks read. If None, they read a log of the feed."""

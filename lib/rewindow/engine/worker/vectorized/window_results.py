@@ -31,12 +31,14 @@ from rewindow.engine.worker.vectorized.arrays import LONG_BYTES, Array, Column, 
 from rewindow.engine.worker.vectorized.folds import Fold, Operands, Rows
 from rewindow.engine.worker.vectorized.plans import FinalResultsPlan
 from rewindow.engine.worker.vectorized.vectorized_task import ClosingOrder, VectorizedTask, of_rows
+from rewindow.engine.worker.vectorized.window_grids import CalendarGrid, FixedGrid, WindowGrid
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import LATE_RECORD_DROP, NODE
 from rewindow.streams.record import MAX_MS, UNKNOWN
 from rewindow.streams.serde.schema import CHANGELOG_META, Shape
 from rewindow.streams.settings import Semantics
 from rewindow.streams.state.suppress_buffer import ENTRY_BYTES
+from rewindow.streams.windows.calendar import CalendarWindows
 from rewindow.streams.windows.time import TimeWindows
 
 _IDLE_KEYS = 100_000
@@ -48,14 +50,19 @@ class WindowTask(VectorizedTask):
     """A task with time windows. The functions `restore` and `stage` of this module handle its stores."""
 
     def __init__(
-        self, plan: FinalResultsPlan, windows: TimeWindows, semantics: Semantics, state: TaskState | None
+        self,
+        plan: FinalResultsPlan,
+        windows: TimeWindows | CalendarWindows,
+        semantics: Semantics,
+        state: TaskState | None,
     ) -> None:
         """Start a task, or resume it from the state of a checkpoint without stores."""
         self.windows = windows
+        self.grid: WindowGrid = FixedGrid(windows) if isinstance(windows, TimeWindows) else CalendarGrid(windows)
         super().__init__(plan, semantics, state)
         self.groups = _Groups(
             plan.folds,
-            step_ms=self.windows.advance_ms,
+            step_ms=self.grid.step_ms,
             is_single=plan.is_single,
         )
         state = state or TaskState()
@@ -66,9 +73,9 @@ class WindowTask(VectorizedTask):
         """The earliest end of the windows of held groups."""
 
     @property
-    def open_from_ms(self) -> int:
-        """Windows that start after this time still accept records."""
-        return self.clocks.observed(self.plan.window_node) - self.windows.closes_after_ms
+    def ended_ms(self) -> int:
+        """Windows that end after this time still accept records."""
+        return self.clocks.observed(self.plan.window_node) - self.windows.grace_ms
 
     @property
     def rows(self) -> int:
@@ -98,33 +105,39 @@ class WindowTask(VectorizedTask):
         if len(slots):
             frame = self.groups.frame
             frame["held"][slots] = True
-            end_ms = int(frame["start"][slots].min()) + self.windows.size_ms
-            self._next_end_ms = min(self._next_end_ms, end_ms)
+            first = frame["start"][slots].min(keepdims=True)
+            self._next_end_ms = min(self._next_end_ms, int(self.grid.ends(first)[0]))
 
     def in_order(self, slots: Array) -> Array:
-        """Return groups in the order in which their results are sent."""
+        """Return groups by start and key bytes."""
         frame = self.groups.frame
         with_start = self.plan.suppress is not None
         return np.asarray(slots[self.keys.order(frame["start"][slots], frame["key"][slots], with_start=with_start)])
+
+    def _as_sent(self, slots: Array) -> Array:
+        """Return groups in the order in which their results are sent: that of the windows' ends if a suppress sends them."""
+        if self.plan.suppress is None or self.grid.start_order_is_end_order():
+            return self.in_order(slots)
+        starts, keys = self.groups.frame["start"][slots], self.groups.frame["key"][slots]
+        return np.asarray(slots[self.keys.order_by_ends(self.grid.ends(starts), starts, keys)])
 
     def results(self, slots: Array) -> list[pa.Array]:
         """Return the results of groups."""
         return [fold.result(self.groups.frame, slots) for fold in self.plan.folds]
 
     def _closing_order(self) -> ClosingOrder:
-        return ClosingOrder(self.windows.advance_ms, self.windows.size_ms + self.windows.grace_ms)
+        return ClosingOrder(self.grid.due_step_ms, self.grid.due_shift_ms)
 
     def _group(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> Array:
         plan, clocks = self.plan, self.clocks
         # The clock at a record decides whether the record's windows are open. A later record of the batch must not close them.
         times = np.maximum(highest, clocks.observed(plan.window_node))
-        open_from = times - self.windows.closes_after_ms
+        ended = times - self.windows.grace_ms
         clocks.observe(plan.window_node, int(highest[-1]))
         clocks.count_lateness(NODE, plan.window_node, times - timestamps)
-        last_starts = timestamps // self.windows.advance_ms * self.windows.advance_ms
-        clocks.count_needed_grace(plan.window_node, times - self.windows.size_ms - last_starts + 1)
-        rows, starts = _windows_of(self.windows, timestamps)
-        is_open = starts > (open_from if rows is None else open_from[rows])
+        rows, starts, ends, last_ends = self.grid.windows_of(timestamps)
+        clocks.count_needed_grace(plan.window_node, times - last_ends + 1)
+        is_open = ends > (ended if rows is None else ended[rows])
         late = len(starts) - int(np.count_nonzero(is_open))
         if late:
             self._count(plan.window_node, LATE_RECORD_DROP, "window-closed", late)
@@ -147,7 +160,7 @@ class WindowTask(VectorizedTask):
     def _send(self, due_ms: int) -> list[pa.Array]:
         """Send the results that are due; return their columns."""
         plan, frame = self.plan, self.groups.frame
-        held, ends = frame["held"], frame["start"] + self.windows.size_ms
+        held, ends = frame["held"], self.grid.ends(frame["start"])
         is_due = held & (ends <= due_ms)
         held[is_due] = False
         # In most epochs, the earliest end already shows that no result is due. So not all groups have to be read.
@@ -156,7 +169,7 @@ class WindowTask(VectorizedTask):
         restored = np.flatnonzero(is_due & frame["restored"])
         if len(restored) and plan.suppress:
             self.sent_entries.append((frame["start"][restored], self.keys.columns(frame["key"][restored])))
-        slots = self.in_order(np.flatnonzero(is_due & ~self.groups.without_value()))
+        slots = self._as_sent(np.flatnonzero(is_due & ~self.groups.without_value()))
         results = self.results(slots)
         if plan.suppress and plan.is_single and results[0].null_count:
             # A null result would be sent as a tombstone. There is nothing to delete, because the window has sent no result
@@ -167,8 +180,12 @@ class WindowTask(VectorizedTask):
             return []
         self._count_emitted(len(slots))
         starts = frame["start"][slots]
-        bounds = [pa.array(starts), pa.array(starts + self.windows.size_ms)]
-        return [*self.keys.columns(frame["key"][slots]), *bounds, *results, pa.array(frame["timestamp"][slots])]
+        return [
+            *self.keys.columns(frame["key"][slots]),
+            *_bounds(self, starts),
+            *results,
+            pa.array(frame["timestamp"][slots]),
+        ]
 
     def _forget(self) -> None:
         """If there are many of them, drop the groups whose windows are past retention, and the keys without groups."""
@@ -181,21 +198,6 @@ class WindowTask(VectorizedTask):
             used, inverse = np.unique(frame["key"], return_inverse=True)
             self.keys.keep(used)
             self.groups.renumber(inverse)
-
-
-def _windows_of(windows: TimeWindows, timestamps: Array) -> tuple[Array | None, Array]:
-    """Return all pairs (row, window of the row) as two arrays, row numbers and window starts, ordered by both.
-
-    The row numbers are None if each row has exactly one window.
-    """
-    advance_ms = windows.advance_ms
-    first_starts = np.maximum(timestamps - (windows.size_ms - advance_ms), 0) // advance_ms * advance_ms
-    if windows.size_ms == advance_ms:
-        return None, first_starts
-    counts = (timestamps - first_starts) // advance_ms + 1
-    rows = np.repeat(np.arange(len(timestamps)), counts)
-    before = np.cumsum(counts) - counts
-    return rows, first_starts[rows] + (np.arange(len(rows)) - before[rows]) * advance_ms
 
 
 class _Groups:
@@ -321,8 +323,8 @@ class _Groups:
 
 def restore(task: WindowTask, task_work: TaskWork) -> None:
     """Restore the groups that may still change. Raises `UnfitError` for rows that vectorized execution never writes."""
-    plan, open_from_ms = task.plan, task.open_from_ms
-    for columns, slots in _open_rows(task, task_work, plan.store.name, plan.store_shapes, open_from_ms):
+    plan = task.plan
+    for columns, slots in _open_rows(task, task_work, plan.store.name, plan.store_shapes):
         if pc.any(columns[-1]).as_py():
             raise UnfitError
         position = 0
@@ -332,7 +334,7 @@ def restore(task: WindowTask, task_work: TaskWork) -> None:
             position += width
         _set_restored(task, slots, columns[position])
     if plan.suppress and plan.starts_at_first_value:
-        for columns, slots in _open_rows(task, task_work, plan.suppress.store, plan.suppress.shapes, open_from_ms):
+        for columns, slots in _open_rows(task, task_work, plan.suppress.store, plan.suppress.shapes):
             is_null = np.asarray(columns[1].fill_null(False)) & task.groups.without_value()[slots]
             _set_restored(task, slots[is_null], columns[2].filter(pa.array(is_null)))
 
@@ -346,7 +348,7 @@ def stage(task: WindowTask, targets: Mapping[str, StagingTarget], *, partition: 
     rows = [*_keys(task, slots), *state, pa.array(frame["timestamp"][slots])]
     files = write_rows(targets[plan.store.name], plan.store_shapes, [rows], partition, run)
     if plan.suppress:
-        sent_entries = [[*columns, *_bounds(starts, task.windows.size_ms)] for starts, columns in task.sent_entries]
+        sent_entries = [[*columns, *_bounds(task, starts)] for starts, columns in task.sent_entries]
         chunks = [_entries(task), *sent_entries]
         files += write_rows(targets[plan.suppress.store], plan.suppress.shapes, chunks, partition, run)
     return files
@@ -358,22 +360,29 @@ def _entries(task: WindowTask) -> list[pa.Array]:
     slots = task.in_order(np.flatnonzero(frame["touched"] & frame["held"]))
     results = task.results(slots)
     is_null = results[0].is_null() if plan.is_single else pa.repeat(False, len(slots))
-    ends = pa.array(frame["start"][slots] + task.windows.size_ms)
+    ends = pa.array(task.grid.ends(frame["start"][slots]))
     entry = [is_null, pa.array(frame["timestamp"][slots]), ends, pa.array(_entry_sizes(task, slots))]
     prior = [pa.nulls(len(slots), result.type) for result in results]
     return [*_keys(task, slots), *results, *entry, *prior, pa.repeat(True, len(slots))]
 
 
 def _open_rows(
-    task: WindowTask, task_work: TaskWork, store: str, shapes: tuple[Shape, Shape], open_from_ms: int
+    task: WindowTask, task_work: TaskWork, store: str, shapes: tuple[Shape, Shape]
 ) -> Iterator[tuple[list[pa.Array], Array]]:
-    """Yield the value and tombstone columns of rows with open windows, and the slots of their groups."""
+    """Yield the value and tombstone columns of rows with open windows, and the slots of their groups.
+
+    Raises `UnfitError` if a window of the checkpoint has another end than the clock of the zone now gives, and one of both has
+    not passed. Record execution then keeps the end of the checkpoint.
+    """
     key, value = shapes
     columns = [*key.names, *value.names, "_tombstone"]
     width = len(key.columns)
-    wanted = RowGroupFilter(key.names[width - 2], open_from_ms)
+    wanted = RowGroupFilter(key.names[width - 2], task.ended_ms - task.windows.size_ms)
     for batch in changelog_batches(task_work.stores.get(store, ()), task_work.partition, columns, wanted=wanted):
-        is_open = np.asarray(batch.column(width - 2)) > open_from_ms
+        starts, ends = (np.asarray(batch.column(index)) for index in (width - 2, width - 1))
+        is_open, own_ends = ends > task.ended_ms, task.grid.ends(starts)
+        if (np.maximum(ends, own_ends)[ends != own_ends] > task.ended_ms).any():
+            raise UnfitError
         arrays = batch.columns if is_open.all() else batch.filter(pa.array(is_open)).columns
         if len(arrays[0]):
             numbers = task.keys.numbers(arrays[: width - 2])
@@ -400,11 +409,11 @@ def _set_restored(task: WindowTask, slots: Array, timestamps: pa.Array) -> None:
 
 def _keys(task: WindowTask, slots: Array) -> list[pa.Array]:
     frame = task.groups.frame
-    return [*task.keys.columns(frame["key"][slots]), *_bounds(frame["start"][slots], task.windows.size_ms)]
+    return [*task.keys.columns(frame["key"][slots]), *_bounds(task, frame["start"][slots])]
 
 
-def _bounds(starts: Array, size_ms: int) -> list[pa.Array]:
-    return [pa.array(starts), pa.array(starts + size_ms)]
+def _bounds(task: WindowTask, starts: Array) -> list[pa.Array]:
+    return [pa.array(starts), pa.array(task.grid.ends(starts))]
 
 
 def write_rows(
