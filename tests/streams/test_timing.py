@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from rewindow import (
+    CalendarWindows,
     EmitStrategy,
     JoinWindows,
     SessionWindows,
@@ -34,6 +35,9 @@ def windowed(windows: object, *, closes: bool = False, suppress: object = None) 
         table = table.suppress(suppress, name="held")
     table.to_stream().to("totals")
     return builder.build()
+
+
+LOCAL = CalendarWindows.of("7d", advance="1d", zone="Asia/Tokyo", offset="6h", grace="5m")
 
 
 def left_join() -> Topology:
@@ -67,6 +71,7 @@ SESSIONS, SLIDING = SessionWindows.of("10m", grace="20m"), SlidingWindows.of("10
         (HOPPING, True, 10 * MINUTE, "size 1h, advance 15m, grace 10m", False),
         (SESSIONS, True, 30 * MINUTE + 1, "gap 10m, grace 20m", True),
         (SLIDING, True, 5 * MINUTE + 1, "difference 10m, grace 5m", False),
+        (LOCAL, False, None, "size 7d in Asia/Tokyo, every 1d, offset 6h, grace 5m", False),
         (UnlimitedWindows.of(), False, None, "", False),
     ],
 )
@@ -93,7 +98,15 @@ def test_a_suppress_declares_its_delay_and_knows_the_windows_above_it(
 ) -> None:
     timed = by_store(windowed(windows, suppress=suppress))["held"]
     assert (timed.final_after_ms, timed.sends_nulls, timed.is_buffer) == (final_after_ms, sends_nulls, True)
-    assert timed.all_final_at(60 * MINUTE) == all_final_at
+    assert timed.all_final_at(60 * MINUTE, {}) == all_final_at
+
+
+def test_results_of_windows_in_local_time_are_final_by_the_newest_end_in_the_stores() -> None:
+    day = CalendarWindows.of("1d", zone="Asia/Tokyo", grace="5m")
+    timed = by_store(windowed(day, suppress=until_window_closes()))["held"]
+    assert timed.all_final_at(0, {}) == 27 * 60 * MINUTE + 5 * MINUTE
+    assert timed.all_final_at(0, {"Asia/Tokyo": 15 * 60 * MINUTE}) == 15 * 60 * MINUTE + 5 * MINUTE
+    assert TimedNode.from_json(timed.as_json()) == timed
 
 
 def test_each_side_of_a_join_of_streams_waits_for_its_own_time() -> None:

@@ -32,6 +32,8 @@ class Timing:
     """Whether the node also sends final results whose value is null."""
     calendar: str = ""
     """The size and zone of windows in local time, as text; empty for other windows."""
+    zone: str = ""
+    """The zone of windows in local time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class TimedNode:
     """If the node holds results back: the durations (see `Timing`) of the windows whose results it receives or makes."""
     calendar: str = ""
     """See `Timing`."""
+    zone: str = ""
+    """If the node holds results of windows in local time back: the zone of these windows."""
 
     @property
     def is_join(self) -> bool:
@@ -91,11 +95,11 @@ class TimedNode:
         """
         return topic_partition.partition == partition and topic_partition.topic in self.topics
 
-    def all_final_at(self, clock_ms: int) -> int:
+    def all_final_at(self, clock_ms: int, zone_ends: Mapping[str, int]) -> int:
         """Return the time (epoch ms) at which all results of records up to ``clock_ms`` are final.
 
         It is the latest end of a window that can contain such a record, plus ``final_after_ms``. For windows in local time, it
-        is an upper bound.
+        is an upper bound. ``zone_ends`` has, by zone, the latest end of such a window in the job's stores.
         """
         if "size" in self.spans:
             last = clock_ms - clock_ms % self.spans.get("advance", self.spans["size"])
@@ -103,7 +107,7 @@ class TimedNode:
         else:
             # A session ends at its last record. A sliding window ends at most the difference after a record.
             end = clock_ms + self.spans.get("longest", self.spans.get("difference", 0))
-        return end + (self.final_after_ms or 0)
+        return min(end, zone_ends.get(self.zone, end)) + (self.final_after_ms or 0)
 
     def closes_at(self, time_ms: int) -> int:
         """Return the time (epoch ms) at which an entry is final, given its base time: see `Timing`."""
@@ -113,9 +117,7 @@ class TimedNode:
         """Return a dictionary for `json`."""
         form = {**asdict(self), "topics": list(self.topics)}
         # Omitted if empty, so that older versions can read the rows of jobs without such windows.
-        if not self.calendar:
-            del form["calendar"]
-        return form
+        return {name: value for name, value in form.items() if value or name not in {"calendar", "zone"}}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TimedNode:

@@ -36,7 +36,7 @@ from rewindow.streams.nodes import PROCESS, Node, Partitioner, ProcessorNode, Si
 from rewindow.streams.processor import Processor
 from rewindow.streams.settings import FAIL, OnError
 from rewindow.streams.state.stores import SESSION, WINDOW, StoreBuilder
-from rewindow.streams.timing import TimedNode, timings_of
+from rewindow.streams.timing import TimedNode, Timing, timings_of
 
 REPARTITION_SUFFIX = "-repartition"
 _OURS = "rewindow."
@@ -326,6 +326,7 @@ def _timed_nodes(part: SubTopology) -> Iterator[TimedNode]:
     topics = tuple(sorted(source.topic for source in part.sources))
     for node in part.nodes:
         for timing in timings_of(getattr(node, "supplier", None)):
+            above = _windows_above(part, node)
             yield TimedNode(
                 node.name,
                 part.index,
@@ -335,21 +336,22 @@ def _timed_nodes(part: SubTopology) -> Iterator[TimedNode]:
                 dict(timing.durations),
                 timing.sends_nulls,
                 topics,
-                {} if timing.final_after_ms is None else _windows_above(part, node),
+                {} if timing.final_after_ms is None or above is None else dict(above.durations),
                 timing.calendar,
+                "" if timing.final_after_ms is None or above is None else above.zone,
             )
 
 
-def _windows_above(part: SubTopology, node: Node) -> dict[str, int]:
-    """Return the window durations of a node or, if it has none, of the nearest windowed aggregate above; empty if none."""
+def _windows_above(part: SubTopology, node: Node) -> Timing | None:
+    """Return the timing of a node's windows or, if it has none, of the nearest windowed aggregate above; None if none."""
     nodes, due = {above.name: above for above in part.nodes}, [node]
     while due:
         above = due.pop()
         for timing in timings_of(getattr(above, "supplier", None)):
             if part.kind_of(timing.store) in (WINDOW, SESSION):
-                return dict(timing.durations)
+                return timing
         due += [nodes[parent] for parent in above.parents if parent in nodes]
-    return {}
+    return None
 
 
 def _describe_store(store: StoreBuilder) -> dict[str, Any]:

@@ -213,7 +213,7 @@ class _Partition(NamedTuple):
 def _stalled_in(inputs: Inputs, timed: TimedNode, partition: int, clock: int) -> _Partition | Unknown | None:
     """Return a node's results in one partition if only new records of some partition can make them final, otherwise None."""
     landing, newest = inputs.feed.landings[-1], max(inputs.newest.values(), default=UNKNOWN)
-    results, final_ms = _results(inputs, timed, partition), timed.all_final_at(clock)
+    results, final_ms = _results(inputs, timed, partition), timed.all_final_at(clock, inputs.head.commit.zone_ends)
     own_ms = _own_time(inputs, timed, partition, clock)
     if clock == UNKNOWN or own_ms is None or results == 0 or newest - landing.held_ms < final_ms:
         return None

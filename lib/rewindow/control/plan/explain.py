@@ -88,6 +88,8 @@ def explain(plan: dict[str, Any]) -> list[str]:
             lines.append("  It completes the plan of an attempt that did not finish, with the same epochs and clock.")
         if run["final"]:
             lines.append("  It is final: it closes every open window and seals the branch.")
+        if run["accepted"]:
+            lines += ["  It accepts what has changed since that run:", *(f"    - {line}" for line in run["accepted"])]
     lines += _explain_epochs(plan["epochs"])
     if plan["waiting"]:
         first, last = plan["waiting"][0], plan["waiting"][-1]
@@ -151,6 +153,7 @@ def _describe_run(state: JobState, spec: RunSpec) -> dict[str, Any]:
         "first_epoch": spec.input.first,
         "last_epoch": spec.input.last,
         "final": spec.final,
+        "accepted": list(spec.accepted),
         "generation": spec.input.generation,
         "takes_over": taken.name if taken else None,
         "clock_from_ms": known_time(spec.input.clock_from_ms),

@@ -141,8 +141,8 @@ def windowed_timings(settings: _WindowedSettings) -> tuple[Timing]:
     is_held = settings.emit is EmitStrategy.ON_WINDOW_CLOSE
     windows = settings.windows
     final_after_ms = windows.final_after_end_ms if is_held else None
-    calendar = windows.shown if isinstance(windows, CalendarWindows) else ""
-    return (Timing(settings.store, final_after_ms, windows.durations, calendar=calendar),)
+    calendar, zone = (windows.shown, windows.zone) if isinstance(windows, CalendarWindows) else ("", "")
+    return (Timing(settings.store, final_after_ms, windows.durations, calendar=calendar, zone=zone),)
 
 
 class WindowedProcessor(Processor):
