@@ -112,17 +112,15 @@ def test_landing_on_the_cluster_writes_the_same_logs(here: OpenProject, running:
     (root / "conf" / "targets" / "landing.yaml").write_text(yaml.safe_dump(moved))
     done(command(root, "land", "flights", "--target", "landing"))
     there = OpenProject.open(root, "landing")
+    feeds = [project.tables.feed("flights") for project in (here, there)]
     # Only the attempts differ that made the landings.
-    mine, theirs = (
-        [replace(landing, attempt="") for landing in project.tables.feed("flights").landings]
-        for project in (here, there)
-    )
-    assert mine == theirs
+    landings = [[replace(landing, attempt="") for landing in feed.landings] for feed in feeds]
+    assert landings[0] == landings[1]
     for topic in ("departures", "weather"):
         logs = [read_rows(f"{project.warehouse}/logs/flights/{topic}") for project in (here, there)]
         order = [("partition", "ascending"), ("offset", "ascending")]
-        one, other = (log.sort_by(order).select(sorted(log.column_names)) for log in logs)
-        assert one.equals(other)
+        mine, theirs = (log.sort_by(order).select(sorted(log.column_names)) for log in logs)
+        assert mine.equals(theirs)
 
 
 @pytest.mark.cluster

@@ -238,6 +238,7 @@ class History:
         for name in names:
             runs, rows = found[name]
             mine = self.known.branches[name]
+            self.check(runs is not None, f"{line}: `show` of {name} is refused")
             self.check(
                 [records for _, records in runs] == [sum(map(len, run.landings)) for run in mine],
                 f"{line}: other runs of {name}: {runs} and not {[list(map(len, run.landings)) for run in mine]}",
@@ -254,11 +255,11 @@ class History:
 
     def _learn_names(self) -> None:
         """Take the names of new runs from `show`, if what is lost does not prevent it. An advice may accept such a run."""
+        shown = answer(partial(runs_shown, str(self.bench.root), list(self.known.branches)))
         for branch, mine in self.known.branches.items():
-            shown = answer(partial(called, str(self.bench.root), ["show", "counts", "--branch", branch, "--json"]))
-            if shown["code"] == 0:
-                for run, row in zip(mine, json.loads(shown["said"])["runs"], strict=False):
-                    run.name = row["run"]
+            for run, (name, _) in zip(mine, shown[branch] or (), strict=False):
+                # A name that is known stays, so that `compare` notices a run with another name.
+                run.name = run.name or name
 
     # --- events -----------------------------------------------------------------------------------------------------------
 
@@ -449,15 +450,27 @@ def called(root: str, words: list[str]) -> dict[str, Any]:
     return {"code": done.code, "name": failure.code, "message": failure.message, "said": said, **facts}
 
 
-def seen(root: str, names: list[str]) -> dict[str, tuple[list[tuple[str, int]], list[Total]]]:
-    """Return the runs of each branch with their records, and its published rows."""
+Runs = list[tuple[str, int]] | None
+"""The runs of a branch with the number of their records; None if `show` is refused."""
+
+
+def runs_shown(root: str, names: list[str]) -> dict[str, Runs]:
+    """Return the runs of each branch."""
+    answers = {name: call(root, ("show", "counts", "--branch", name, "--json")) for name in names}
+    return {
+        name: None if done["code"] else [(run["run"], run["records"]) for run in json.loads(done["said"])["runs"]]
+        for name, done in answers.items()
+    }
+
+
+def seen(root: str, names: list[str]) -> dict[str, tuple[Runs, list[Total]]]:
+    """Return the runs of each branch, and its published rows."""
     found = {}
-    for name in names:
-        shown = json.loads(call(root, ("show", "counts", "--branch", name, "--json"))["said"])
+    for name, runs in runs_shown(root, names).items():
         table = Path(root, "warehouse/alerts", "totals" if name == MAIN else f"totals__{name}")
         rows = read_rows(str(table)).to_pylist() if table.exists() else []
         totals = sorted((row["user"], row["window_start"], row["total"]) for row in rows)
-        found[name] = [(run["run"], run["records"]) for run in shown["runs"]], totals
+        found[name] = runs, totals
     return found
 
 
